@@ -67,15 +67,11 @@ static const struct model_copy *receiver_copy(const struct model_surroundings *a
     return copy_of(around, receiver_memory(around));
 }
 
-static bool ends_differ(const struct model_surroundings *around)
-{
-    return receiver_memory(around) != around->buffer.memory;
-}
-
 /* Into what the sender did not count on: the receiver copies all of it. */
 static bool receiver_must_copy(const struct model_surroundings *around)
 {
-    return ends_differ(around) && receiver_memory(around) != MODEL_MEMORY_HOST;
+    return receiver_memory(around) != around->buffer.memory &&
+           receiver_memory(around) != MODEL_MEMORY_HOST;
 }
 
 /* Does one end's get (put) reach both ends' bytes? A lane that reaches no host memory works by a
@@ -453,24 +449,6 @@ static void rndv_am_cost(lane_set lanes, uint32_t count, const struct model_surr
     cost_end(cost);
 }
 
-/* Between host and device a driver's lane is no faster than copies there are: what one takes more
- * than the lane's own line, from one device to another, is the working end's. */
-static void add_driver_bound(lane_set lanes, uint32_t count,
-                             const struct model_surroundings *around, enum model_way way,
-                             uint64_t bytes, struct cost *cost)
-{
-    const struct model_copy *copy =
-        copy_of(around, receiver_must_copy(around) ? around->receiver : around->buffer.memory);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct model_lane_range *range = range_for(lanes[i], way, bytes, cost);
-        double line_s = 3 * (range->overhead_send_s + range->overhead_receive_s);
-        if (lanes[i]->reach & MODEL_MEMORY_HOST)
-            continue;
-        cost_add_fixed(cost, COST_WIRE, 1, fmax(copy->fixed_s - line_s, 0));
-        cost_add_growth(cost, COST_WIRE, 1, fmax(copy->s_byte - 1 / range->bandwidth_bytes_s, 0));
-    }
-}
-
 /* rtime with rrc = 1: RTS and ACK, both ends register, `worker` starts and completes the transfer.
  */
 static void add_one_sided(lane_set lanes, uint32_t count, const struct model_surroundings *around,
@@ -487,8 +465,6 @@ static void add_one_sided(lane_set lanes, uint32_t count, const struct model_sur
         cost_add_fixed(cost, worker, 1, range->overhead_receive_s);
     }
     add_bandwidths(lanes, count, around, way, second, bytes, cost);
-    if (ends_differ(around))
-        add_driver_bound(lanes, count, around, way, bytes, cost);
 }
 
 static void rndv_get_cost(lane_set lanes, uint32_t count, const struct model_surroundings *around,

@@ -1714,7 +1714,7 @@ static void chapter_capture(void)
  * bytes the device's end copies. */
 static void chapter_ends(void)
 {
-    static const size_t sizes[] = {100000, 8 << 20};
+    static const size_t sizes[] = {5000, 8 << 20};
     for (int i = 0; has_partner() && i < 4; i++) {
         bool is_sender = rank % 2 == 0, to_device = i / 2, is_long = i % 2;
         size_t size = sizes[is_long];

@@ -640,6 +640,16 @@ void device_costs_apply(struct model_lane *lane, bool is_self)
         (void) used_profile_apply(PROFILE_NODE, lane);
 }
 
+void device_costs_mix(struct model_lane *lane)
+{
+    const struct known known = known_read();
+    const struct model_copy copy = known.has_copy ? known.copy : (struct model_copy){0, 0};
+    if (model_lane_has_source(lane, MODEL_SOURCE_USER))
+        return;
+    way_set(lane, MODEL_BY_GET, &copy);
+    way_set(lane, MODEL_BY_PUT, &copy);
+}
+
 void device_costs_text(char *text, size_t size)
 {
     const struct known known = known_read();

@@ -37,6 +37,10 @@ struct model_copy device_costs_copy(void);
  * not costs so much that nothing takes it by itself. */
 void device_costs_apply(struct model_lane *lane, bool is_self);
 
+/* The same lane between host and device: a copy there is what its gets and puts are, unless the
+ * user says something else of it. */
+void device_costs_mix(struct model_lane *lane);
+
 /* For reports, one line. */
 void device_costs_text(char *text, size_t size);
 

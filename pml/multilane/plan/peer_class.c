@@ -58,6 +58,7 @@ static void class_free(struct peer_class *class)
         free(move);
     }
     free(class->lanes);
+    free(class->mixed);
     free(class->seen);
     free(class->btls);
     free(class->flags);
@@ -100,6 +101,8 @@ static void plan_input_of_device(const struct peer_class *class, enum class_buff
     input->lane_count += class->has_device_lane;
     input->around.copy[1] = class->device_copy;
     input->is_announced = class_is_received(buffer);
+    if (class_is_received(buffer) && class->mixed)
+        input->lanes = class->mixed;
     if (buffer == CLASS_TO_DEVICE)
         input->around.receiver = MODEL_MEMORY_CUDA;
     else
@@ -324,6 +327,18 @@ static uint8_t control_lane(const struct peer_class *class)
     return best;
 }
 
+/* The lane of device memory, by the lines of another pair of ends. */
+static bool mixed_describe(struct peer_class *class)
+{
+    size_t count = (size_t) class_lanes_described(class);
+    class->mixed = calloc(count, sizeof(*class->mixed));
+    if (!class->mixed)
+        return false;
+    memcpy(class->mixed, class->lanes, count * sizeof(*class->mixed));
+    device_costs_mix(&class->mixed[count - 1]);
+    return true;
+}
+
 /* What the model is told of the peer's lanes. */
 static struct peer_class *class_describe(const struct peer *peer)
 {
@@ -358,7 +373,8 @@ static struct peer_class *class_describe(const struct peer *peer)
     if (good && class->has_device_lane) {
         class->btls[class->lane_count] = peer->device_lane->btl;
         class->flags[class->lane_count] = peer->device_lane->flags;
-        good = attributes_of_lane(peer->device_lane, 0, &class->lanes[class->lane_count]);
+        good = attributes_of_lane(peer->device_lane, 0, &class->lanes[class->lane_count]) &&
+               mixed_describe(class);
     }
     for (int i = 0; good && i < class_lanes_described(class); i++)
         class->is_forced =

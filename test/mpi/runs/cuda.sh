@@ -52,7 +52,7 @@ cuda_run ipc.self-chunk "" self,shm,cuda self-chunk
 cuda_ends() {
     local file=$build/ends.json
     rm -f "$build"/ends.[01].json
-    mpirun_run 2 --mca pml multilane --mca btl self,shm,cuda --mca pml_multilane_eager_max 64k \
+    mpirun_run 2 --mca pml multilane --mca btl self,shm,cuda --mca pml_multilane_eager_max 4k \
         --mca pml_multilane_explain 2 --mca pml_multilane_explain_file "$file" \
         -x LD_LIBRARY_PATH="$build/test/fake" -- device ends || return 1
     python3 - "$build/ends.1.json" <<'END'
