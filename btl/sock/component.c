@@ -121,6 +121,8 @@ static void limits_clip(void)
         btl->btl_eager_limit = btl->btl_max_send_size;
     if (btl->btl_rndv_eager_limit > btl->btl_max_send_size)
         btl->btl_rndv_eager_limit = btl->btl_max_send_size;
+    if (btl->btl_put_limit > 1u << 30)
+        btl->btl_put_limit = 1u << 30;
 }
 
 static uint64_t host_number(void)
@@ -184,6 +186,8 @@ static bool begin(void)
     if (!parameters_are_good() || !record_make())
         return false;
     limits_clip();
+    sock.record.message_bytes = module_template.btl_max_send_size;
+    sock.record.put_bytes = module_template.btl_put_limit;
     OBJ_CONSTRUCT(&sock.slots_lock, opal_mutex_t);
     sock.module_count = 0;
     sock.buffer = aligned_alloc(4096, INTAKE_BYTES);

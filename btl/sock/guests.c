@@ -11,6 +11,8 @@
 
 #define GUESTS_MOST 64u
 #define GUEST_MS    5000u
+/* One that has been silent for so long goes where another one waits. */
+#define GUEST_PATIENCE_MS 100u
 
 static void guest_remove(struct sock_socket *guest)
 {
@@ -42,18 +44,21 @@ static void stranger_count(bool is_wrong)
              "counted (btl_sock_strangers).");
 }
 
-/* Room for one more: the one that has been silent for longest goes. */
-static void guests_make_room(void)
+/* Is there room for one more? The one that has been silent for longest may have to go. */
+static bool guests_have_room(void)
 {
     struct sock_socket *oldest = sock.guests;
 
+    if (sock.guest_count < GUESTS_MOST)
+        return true;
     for (struct sock_socket *at = sock.guests; at; at = at->next)
         if (at->since_ms <= oldest->since_ms)
             oldest = at;
-    if (sock.guest_count < GUESTS_MOST)
-        return;
+    if (sock_now_ms() - oldest->since_ms < GUEST_PATIENCE_MS)
+        return false;
     guest_dismiss(oldest);
     stranger_count(false);
+    return true;
 }
 
 static void guest_welcome(struct sock_module *module, int fd)
@@ -61,7 +66,6 @@ static void guest_welcome(struct sock_module *module, int fd)
     struct greeting challenge = {.kind = GREETING_CHALLENGE};
     const struct seal none = {{0, 0}};
 
-    guests_make_room();
     struct sock_socket *guest = sock_socket_new(fd, ROLE_GUEST, module, NULL);
     if (!guest) {
         close(fd);
@@ -83,11 +87,16 @@ static void guest_welcome(struct sock_module *module, int fd)
 void sock_listener_event(struct sock_socket *socket)
 {
     static bool said;
-    int fd;
+    int fd = 0;
 
-    /* It has the listener's options. */
-    while ((fd = accept4(socket->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
-        guest_welcome(socket->module, fd);
+    /* The others wait in the kernel. An accepted one has the listener's options. */
+    while (fd >= 0 && guests_have_room()) {
+        fd = accept4(socket->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0)
+            guest_welcome(socket->module, fd);
+    }
+    if (fd >= 0)
+        return;
     if ((errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) && !said) {
         said = true;
         SOCK_SAY("%s: a connection cannot be accepted: %s. It waits until one can (ulimit -n).",

@@ -59,6 +59,7 @@ static void frame_count(struct taking *taking, bool wants_ack)
 
     OPAL_THREAD_LOCK(&peer->lock);
     peer->have++;
+    peer->wrongs = 0;
     peer->owes |= wants_ack;
     OPAL_THREAD_UNLOCK(&peer->lock);
     taking->events++;
@@ -323,6 +324,8 @@ int sock_intake_read(sock_peer_t *peer, const char **broken)
     sock_works_complete(&taking.done, OPAL_SUCCESS);
     OBJ_DESTRUCT(&taking.done);
     *broken = taking.broken;
+    if (taking.broken)
+        peer->wrongs++;
     return taking.events + 1;
 }
 

@@ -28,6 +28,8 @@
 #define PATIENCE_MS 200u
 /* If none does, the user is told after so long what is waited for. */
 #define SAY_MS 2000u
+/* So many connections in a row that bring nothing right are the other end's fault. */
+#define WRONGS_MOST 3u
 /* What was received is told after so long, if nothing else tells it. */
 #define OWED_MS 5u
 
@@ -131,7 +133,10 @@ void sock_link_broke(sock_peer_t *peer, const char *why)
         atomic_fetch_add_explicit(&sock.breaks, 1, memory_order_relaxed);
         SOCK_VERBOSE("%s: the connection with process %s broke: %s", peer->module->device,
                      OPAL_NAME_PRINT(peer->name), why);
-        sock_link_call(peer);
+        if (peer->wrongs >= WRONGS_MOST)
+            sock_link_give_up(peer, why);
+        else
+            sock_link_call(peer);
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
     sock_works_complete(&works, OPAL_ERR_UNREACH);
@@ -320,7 +325,7 @@ void sock_caller_event(struct sock_socket *socket)
     else if (heard > 0 && socket->heard.magic == GREETING_MAGIC &&
              socket->heard.version == GREETING_VERSION && socket->heard.kind == GREETING_CHALLENGE)
         hello_say(peer, socket);
-    else if (heard > 0) /* somebody else listens there */
+    else if (heard > 0) /* another program listens there */
         caller_failed(peer, 0);
 }
 

@@ -25,6 +25,23 @@ static bool record_fits(const void *data, size_t bytes)
     return true;
 }
 
+/* A longer frame than the other end takes would break each connection. */
+static bool takes_as_long(const opal_proc_t *proc, const struct sock_record *record)
+{
+    static bool said;
+
+    if (record->message_bytes == sock.record.message_bytes &&
+        record->put_bytes == sock.record.put_bytes)
+        return true;
+    if (!said)
+        SOCK_SAY("process %s has another btl_sock_max_send_size or btl_sock_put_limit than this "
+                 "one; messages between such processes take another lane. Give all of the job the "
+                 "same.",
+                 OPAL_NAME_PRINT(proc->proc_name));
+    said = true;
+    return false;
+}
+
 static bool is_before(const opal_process_name_t *a, const opal_process_name_t *b)
 {
     return a->jobid != b->jobid ? a->jobid < b->jobid : a->vpid < b->vpid;
@@ -65,7 +82,7 @@ static sock_peer_t *peer_add(struct sock_module *module, opal_proc_t *proc, int 
         component_record_of(module->super.btl_component, proc, record_fits);
     if (!record)
         return NULL;
-    int rail = rail_of(module, proc, record);
+    int rail = takes_as_long(proc, record) ? rail_of(module, proc, record) : -1;
     sock_peer_t *peer = rail < 0 ? NULL : sock_peer_get(module, &proc->proc_name);
     if (rail >= 0 && !peer)
         *status = OPAL_ERR_OUT_OF_RESOURCE;

@@ -6,15 +6,15 @@
 
 #include "opal/datatype/opal_convertor.h"
 
-/* A new connection's buffer takes so many bytes at once, however small it is. */
-#define AT_ONCE_BYTES (48u << 10)
+/* Linux gives a new connection a buffer of 85 KiB, or more where segments are larger. */
+#define AT_ONCE_BYTES (64u << 10)
 
-/* Does the socket take a short message now, and wholly? Under the peer's lock. */
-static bool takes_at_once(const sock_peer_t *peer)
+/* Does the socket take a message of so many bytes now, and wholly? Under the peer's lock. */
+static bool takes_at_once(const sock_peer_t *peer, size_t size)
 {
     return sock_peer_state(peer) == PEER_UP && peer->link && peer->can_write &&
            peer->ack_left == 0 && opal_list_is_empty((opal_list_t *) &peer->pending) &&
-           peer->kept_bytes <= AT_ONCE_BYTES;
+           peer->kept_bytes + size <= AT_ONCE_BYTES;
 }
 
 /* Under the peer's lock. OPAL_SUCCESS: the peer's queue has it, and its end will come. */
@@ -109,7 +109,8 @@ int sock_send_immediate(mca_btl_base_module_t *btl, sock_peer_t *peer, opal_conv
                         mca_btl_base_descriptor_t **descriptor)
 {
     OPAL_THREAD_LOCK(&peer->lock);
-    bool takes = takes_at_once(peer); /* before packing it for nothing */
+    bool takes =
+        takes_at_once(peer, header_size + payload_size); /* before packing it for nothing */
     OPAL_THREAD_UNLOCK(&peer->lock);
     struct sock_work *work =
         takes ? work_of(btl, peer, convertor, header, header_size, payload_size) : NULL;
@@ -117,7 +118,7 @@ int sock_send_immediate(mca_btl_base_module_t *btl, sock_peer_t *peer, opal_conv
     if (work) {
         message_header(work, tag);
         OPAL_THREAD_LOCK(&peer->lock);
-        if (takes_at_once(peer))
+        if (takes_at_once(peer, header_size + payload_size))
             status = submit(peer, work);
         OPAL_THREAD_UNLOCK(&peer->lock);
         if (status != OPAL_SUCCESS)

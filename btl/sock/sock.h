@@ -33,8 +33,10 @@
 struct sock_record {
     uint32_t version;
     uint32_t count;
-    struct seal secret; /* who calls this process proves that it has read it */
-    uint64_t host;      /* kernel and network namespace: equal where loopback leads to it */
+    struct seal secret;     /* who calls this process proves that it has read it */
+    uint64_t message_bytes; /* the longest message and put that it takes */
+    uint64_t put_bytes;
+    uint64_t host; /* kernel and network namespace: equal where loopback leads to it */
     struct sock_address addresses[ADDRESSES_MAX];
 };
 
@@ -185,6 +187,7 @@ struct mca_btl_base_endpoint_t {
     opal_list_t sent;      /* those that were, in order, and may not have been received */
     size_t kept_bytes;     /* of both */
 
+    uint32_t wrongs;   /* P: connections in a row that brought what breaks the rules */
     uint32_t have;     /* P, written under the lock: frames received */
     uint32_t told;     /* under the lock: as the other end was told */
     bool owes;         /* under the lock: the other end waits to be told; */

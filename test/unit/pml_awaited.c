@@ -290,7 +290,7 @@ static bool its_time_counts(void)
     return answer && !time.may_have_lain;
 }
 
-/* How long a message lay there that is found at once nobody knows: its receiver was away. */
+/* How long a message lay there that is found at once is not known: its receiver was away. */
 static void the_time_of_a_message_counts_where_it_was_looked_for(void)
 {
     begin((events){timed_comes, NULL});
