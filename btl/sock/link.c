@@ -339,10 +339,10 @@ static bool ours_counts(const sock_peer_t *peer)
     return peer->caller && is_smaller && sock_now_ms() - peer->caller->since_ms < CALL_MS;
 }
 
-/* It said that before it took the call by which we are connected now. */
+/* It said that before it took the call by which we are connected now, or were last. */
 static bool is_outdated(const sock_peer_t *peer, const struct greeting *hello)
 {
-    return peer->link && (int32_t) (hello->heard - peer->linked_call) < 0;
+    return (int32_t) (hello->heard - peer->linked_call) < 0;
 }
 
 /* Under the peer's lock. */

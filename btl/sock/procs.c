@@ -88,6 +88,8 @@ static sock_peer_t *peer_add(struct sock_module *module, opal_proc_t *proc, int 
         *status = OPAL_ERR_OUT_OF_RESOURCE;
     if (peer) {
         OPAL_THREAD_LOCK(&peer->lock);
+        if (peer->has_address && !seals_equal(&peer->their_secret, &record->secret))
+            peer->their_calls = peer->linked_call = 0; /* it has begun MPI anew */
         peer->theirs = record->addresses[rail];
         peer->their_secret = record->secret;
         peer->their_rail = (uint32_t) rail;

@@ -120,6 +120,8 @@ static void advance(sock_peer_t *peer, size_t bytes)
         bytes -= left;
         peer->written = 0;
         told(peer, header_of(work)->have);
+        if ((int32_t) (header_of(work)->number - peer->most_number) > 0)
+            peer->most_number = header_of(work)->number;
         opal_list_remove_item(&peer->pending, &work->base.super.super);
         opal_list_append(&peer->sent, &work->base.super.super);
         peer->asks |= work->base.des_cbfunc && !work->is_held && !work->payload;
@@ -167,12 +169,20 @@ void sock_queue_write(sock_peer_t *peer)
 
 /* --- what the other end has --- */
 
+/* The oldest that is kept: it was written, or it was before a connection broke. */
+static struct sock_work *oldest_take(sock_peer_t *peer)
+{
+    opal_list_t *list = opal_list_is_empty(&peer->sent) ? &peer->pending : &peer->sent;
+
+    return (struct sock_work *) opal_list_remove_first(list);
+}
+
 bool sock_queue_received(sock_peer_t *peer, uint32_t have, opal_list_t *done)
 {
+    if ((int32_t) (have - peer->most_number) > 0)
+        return false;
     while ((int32_t) (have - peer->first_number) >= 0) {
-        struct sock_work *work = (struct sock_work *) opal_list_remove_first(&peer->sent);
-        if (!work)
-            return false;
+        struct sock_work *work = oldest_take(peer);
         peer->first_number++;
         peer->kept_bytes -= bytes_of(work);
         work->is_received = true;

@@ -182,6 +182,7 @@ struct mca_btl_base_endpoint_t {
     bool can_write;        /* the last write was not refused */
     uint32_t next_number;  /* of the next work */
     uint32_t first_number; /* of the oldest that is kept */
+    uint32_t most_number;  /* of the last that was ever written */
     size_t written;        /* bytes of the first pending work */
     opal_list_t pending;   /* works to be written, in order */
     opal_list_t sent;      /* those that were, in order, and may not have been received */

@@ -281,6 +281,10 @@ test_unit_shm_remote_SOURCES = test/unit/shm_remote.c
 test_unit_shm_remote_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_shm_remote_LDADD = libmultilane_shm.la $(PML_TEST_LDADD)
 
+# The connections of btl/sock, in all orders.
+check_PROGRAMS += test/unit/sock_model
+TESTS += test/unit/sock_model
+
 # The parts of btl/sock that need no second process.
 check_PROGRAMS += test/unit/sock_parts
 TESTS += test/unit/sock_parts
