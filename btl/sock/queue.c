@@ -183,6 +183,8 @@ bool sock_queue_received(sock_peer_t *peer, uint32_t have, opal_list_t *done)
         return false;
     while ((int32_t) (have - peer->first_number) >= 0) {
         struct sock_work *work = oldest_take(peer);
+        if (!work) /* a number beyond half of all */
+            return false;
         peer->first_number++;
         peer->kept_bytes -= bytes_of(work);
         work->is_received = true;
