@@ -332,9 +332,7 @@ void sock_caller_event(struct sock_socket *socket)
 /* Is our own call to go on, and theirs to be refused? */
 static bool ours_counts(const sock_peer_t *peer)
 {
-    const opal_process_name_t *us = &opal_proc_local_get()->proc_name;
-    bool is_smaller =
-        us->jobid != peer->name.jobid ? us->jobid < peer->name.jobid : us->vpid < peer->name.vpid;
+    bool is_smaller = sock_name_is_before(&opal_proc_local_get()->proc_name, &peer->name);
 
     return peer->caller && is_smaller && sock_now_ms() - peer->caller->since_ms < CALL_MS;
 }

@@ -42,11 +42,6 @@ static bool takes_as_long(const opal_proc_t *proc, const struct sock_record *rec
     return false;
 }
 
-static bool is_before(const opal_process_name_t *a, const opal_process_name_t *b)
-{
-    return a->jobid != b->jobid ? a->jobid < b->jobid : a->vpid < b->vpid;
-}
-
 /* The rail of the process that this module leads to; -1: none. */
 static int rail_of(const struct sock_module *module, const opal_proc_t *proc,
                    const struct sock_record *record)
@@ -55,7 +50,8 @@ static int rail_of(const struct sock_module *module, const opal_proc_t *proc,
 
     sock_addresses_pair(sock.record.addresses, sock.record.count, record->addresses, record->count,
                         record->host == sock.record.host,
-                        is_before(&opal_proc_local_get()->proc_name, &proc->proc_name), pairs);
+                        sock_name_is_before(&opal_proc_local_get()->proc_name, &proc->proc_name),
+                        pairs);
     return pairs[module->rail];
 }
 

@@ -292,6 +292,12 @@ static inline enum peer_state sock_peer_state(const sock_peer_t *peer)
     return (enum peer_state) atomic_load_explicit(&peer->state, memory_order_relaxed);
 }
 
+/* Which of two processes comes first, where both ends have to agree. */
+static inline bool sock_name_is_before(const opal_process_name_t *a, const opal_process_name_t *b)
+{
+    return a->jobid != b->jobid ? a->jobid < b->jobid : a->vpid < b->vpid;
+}
+
 sock_peer_t *sock_peer_find(struct sock_module *module, const opal_process_name_t *name);
 /* The one of that name, made where there is none. NULL: no memory. */
 sock_peer_t *sock_peer_get(struct sock_module *module, const opal_process_name_t *name);

@@ -237,27 +237,28 @@ static const double socket_typical_s[STARTUP_BY_SOCKET] = {4.5e-6, 4.5e-6 + 30e-
 
 /* Nothing is on its way here: one end's processor hands the data to the other's. So all that a
  * small message takes are overheads. */
-static void socket_set(const double socket_s[STARTUP_BY_SOCKET], double copies, enum model_way way,
-                       struct model_lane *lane)
+static void socket_set(const double socket_s[STARTUP_BY_SOCKET], double overhead_s, double copies,
+                       enum model_way way, struct model_lane *lane)
 {
     double put_s_byte = (socket_s[STARTUP_SOCKET_LARGE] - socket_s[STARTUP_SOCKET_SMALL]) /
                         (double) STARTUP_SOCKET_BYTES;
     for (uint32_t i = 0; i < lane->cost[way].range_count; i++) {
         struct model_lane_range *range = &lane->cost[way].ranges[i];
         range->latency_s = 0;
-        range->overhead_send_s = range->overhead_receive_s =
-            EVENT_LOOP * socket_s[STARTUP_SOCKET_SMALL] / 2;
+        range->overhead_send_s = range->overhead_receive_s = overhead_s;
         range->bandwidth_bytes_s = 1 / (copies * put_s_byte);
     }
 }
 
-void startup_apply_socket(const struct startup_costs *costs, struct model_lane *lane)
+void startup_apply_socket(const struct startup_costs *costs, bool has_event_loop,
+                          struct model_lane *lane)
 {
     bool is_measured = costs && socket_check(costs);
     const double *socket_s = is_measured ? costs->socket_s : socket_typical_s;
+    double overhead_s = (has_event_loop ? EVENT_LOOP : 1) * socket_s[STARTUP_SOCKET_SMALL] / 2;
     /* A put is read where it belongs; a message into a fragment, and copied from there. */
-    socket_set(socket_s, 2, MODEL_BY_SEND, lane);
-    socket_set(socket_s, 1, MODEL_BY_PUT, lane);
+    socket_set(socket_s, overhead_s, 2, MODEL_BY_SEND, lane);
+    socket_set(socket_s, overhead_s, 1, MODEL_BY_PUT, lane);
     for (int way = MODEL_BY_SEND; way < MODEL_WAYS; way++)
         for (int attribute = 0; attribute <= MODEL_OVERHEAD_RECEIVE; attribute++)
             model_lane_set_source(lane, (enum model_way) way, (enum model_attribute) attribute,

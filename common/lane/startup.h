@@ -42,7 +42,8 @@ void startup_apply(const struct startup_costs *costs, struct model_lane *lane);
 
 /* Sets what a lane of tcp inside this node costs, whatever interface it is named after: the kernel
  * takes its messages from one process to the other. As measured; where it was not (`costs` may be
- * null), as is usual. */
-void startup_apply_socket(const struct startup_costs *costs, struct model_lane *lane);
+ * null), as is usual. `has_event_loop`: its messages pass through Open MPI's, which takes more. */
+void startup_apply_socket(const struct startup_costs *costs, bool has_event_loop,
+                          struct model_lane *lane);
 
 #endif

@@ -445,7 +445,7 @@ static void impossible_costs_change_nothing(void)
                 CHECK(memcmp(&lane, &before, sizeof(lane)) == 0, "%g as number %zu", wrong[i], at);
                 continue;
             }
-            startup_apply_socket(&costs, &lane);
+            startup_apply_socket(&costs, true, &lane);
             CHECK(model_lane_check(&lane, NULL) &&
                       lane.source[MODEL_BY_PUT][0][MODEL_BANDWIDTH] == MODEL_SOURCE_DEFAULT,
                   "%g as number %zu", wrong[i], at);
@@ -464,7 +464,7 @@ static void sockets_inside_a_node_are_measured(void)
     model_lane_set_cost(&lane, MODEL_BY_SEND, &link);
     model_lane_set_cost(&lane, MODEL_BY_PUT, &link);
     lane.shared_bytes_s = 125e6;
-    startup_apply_socket(&costs, &lane);
+    startup_apply_socket(&costs, true, &lane);
     CHECK(model_lane_check(&lane, &error), "%s", error.text);
     CHECK(fabs(bandwidth_of(&lane, MODEL_BY_SEND, 1) / 5e9 - 1) < 0.01 &&
               fabs(bandwidth_of(&lane, MODEL_BY_PUT, 1) / 10e9 - 1) < 1e-9,
@@ -473,6 +473,9 @@ static void sockets_inside_a_node_are_measured(void)
     CHECK(fabs(range->overhead_send_s + range->overhead_receive_s - 7.5e-6) < 1e-12 &&
               range->latency_s == 0 && lane.shared_bytes_s == 0 && lane.group != 0,
           "what else it takes");
+    startup_apply_socket(&costs, false, &lane);
+    CHECK(fabs(range->overhead_send_s + range->overhead_receive_s - 5e-6) < 1e-12,
+          "without Open MPI's event loop it takes what was measured");
     CHECK(lane.source[MODEL_BY_PUT][0][MODEL_BANDWIDTH] == MODEL_SOURCE_MEASURED &&
               lane.source[MODEL_BY_SEND][0][MODEL_LATENCY] == MODEL_SOURCE_MEASURED,
           "sources");
