@@ -152,9 +152,35 @@ static struct route *span_next(struct outgoing *out, struct peer_class *class,
     return route;
 }
 
-static enum class_buffer as_stream(const struct outgoing *out, enum class_buffer buffer)
+/* A network is done with an eager message before the peer has it. So those that are on their way
+ * are known by time alone: the ones before this message, if the peer has said nothing since and
+ * they fill the lane still. The message is added to them. */
+static bool follows_unseen(const struct outgoing *out, struct peer_class *class)
 {
-    if (!peer_under_way(out->peer) && !delivery_is_ahead(out->peer, out->size))
+    struct peer *peer = out->peer;
+    const struct model_lane *lane = &class->lanes[class->control];
+    const struct model_lane_range *range = model_lane_range_at(lane, MODEL_BY_SEND, out->size);
+    if (lane->can & MODEL_CAN_RING || !range)
+        return false;
+    uint64_t now_ns = clock_now_ns();
+    uint64_t until_ns = atomic_load_explicit(&peer->fills_until_ns, memory_order_relaxed);
+    uint32_t heard = atomic_load_explicit(&peer->next_receive_sequence, memory_order_relaxed);
+    bool follows = until_ns > now_ns &&
+                   atomic_load_explicit(&peer->heard_before, memory_order_relaxed) == heard;
+    double fills_s =
+        range->overhead_send_s + (double) out->size / range->bandwidth_bytes_s;
+    atomic_store_explicit(&peer->fills_until_ns,
+                          (follows ? until_ns : now_ns) + (uint64_t) (1e9 * fills_s),
+                          memory_order_relaxed);
+    atomic_store_explicit(&peer->heard_before, heard, memory_order_relaxed);
+    return follows;
+}
+
+static enum class_buffer as_stream(const struct outgoing *out, struct peer_class *class,
+                                   enum class_buffer buffer)
+{
+    bool follows = follows_unseen(out, class);
+    if (!follows && !peer_under_way(out->peer) && !delivery_is_ahead(out->peer, out->size))
         return buffer;
     return buffer == CLASS_CONTIGUOUS ? CLASS_STREAM
            : buffer == CLASS_PACKED   ? CLASS_STREAM_PACKED
@@ -182,7 +208,7 @@ static bool is_timed(const struct outgoing *out, const struct peer_class *class,
 struct route *timer_route(struct outgoing *out, enum class_buffer asked)
 {
     struct peer_class *class = peer_class_now(out->peer);
-    enum class_buffer buffer = as_stream(out, asked);
+    enum class_buffer buffer = as_stream(out, class, asked);
     struct route *route = class_route_at(class, buffer, out->size);
     struct tally *tally = &class->tally[buffer][learned_bucket(out->size)];
     uint64_t number = counter_add(&tally->messages, 1) + 1;
