@@ -80,9 +80,10 @@ void shm_doorbell_sleep(struct segment *segment, uint32_t microseconds)
         nap(errno);
 }
 
-void shm_doorbell_wake_own(struct segment *segment)
+void shm_doorbell_wake(struct segment_header *header)
 {
     /* Sequentially consistent: behind what the sleeper looks at after shm_doorbell_arm. */
-    if (atomic_exchange_explicit(&segment->header->asleep, 0, memory_order_seq_cst) != 0)
-        futex_wake(&segment->header->asleep);
+    if (atomic_load_explicit(&header->asleep, memory_order_seq_cst) != 0 &&
+        atomic_exchange_explicit(&header->asleep, 0, memory_order_relaxed) != 0)
+        futex_wake(&header->asleep);
 }

@@ -161,4 +161,5 @@ MULTILANE_EXTENSION_DEFINE(shm) = {
     .note_leave = note_leave,     .note_read = note_read,
     .sleep = shm_sleep,           .wake = shm_wake,
     .room = shm_send_room,        .waits_at = shm_receive_waits_at,
+    .commons = shm_own_commons,
 };

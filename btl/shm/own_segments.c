@@ -183,6 +183,45 @@ struct segment_header *shm_own_part_of(const struct shm_record *peer)
     return shm_segment_part(&shm.segments[SEGMENT_JOB], peer->job_part, &peer->memfd);
 }
 
+/* --- commons --- */
+
+static bool commons_reserve(void *memory, size_t bytes)
+{
+    struct multilane_commons commons;
+    const struct segment *own = &shm.segments[SEGMENT_JOB];
+
+    if (!shm_segment_commons(own, &commons))
+        return false;
+    size_t offset =
+        (size_t) ((unsigned char *) memory - commons.memory) - commons.part * commons.stride;
+    return shm_segment_commons_reserve(own, offset, bytes) == 0;
+}
+
+static bool commons_lives(uint32_t part)
+{
+    const struct segment *own = &shm.segments[SEGMENT_JOB];
+    bool known;
+    bool lives = shm_segment_part_owner_lives(own, part, &known);
+
+    return lives || !known || !shm_segment_part_header(own, part)->is_locked;
+}
+
+static void commons_wake(uint32_t part)
+{
+    shm_doorbell_wake(shm_segment_part_header(&shm.segments[SEGMENT_JOB], part));
+}
+
+bool shm_own_commons(struct multilane_commons *out)
+{
+    if (!shm_own_segment_is_live(SEGMENT_JOB) ||
+        !shm_segment_commons(&shm.segments[SEGMENT_JOB], out))
+        return false;
+    out->reserve = commons_reserve;
+    out->lives = commons_lives;
+    out->wake = commons_wake;
+    return true;
+}
+
 void shm_own_others_look(bool will_come)
 {
     const struct segment *segment = &shm.segments[SEGMENT_MEMFD];

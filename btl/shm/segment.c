@@ -486,9 +486,14 @@ int shm_segment_create(struct segment *segment, enum segment_kind kind,
     return 0;
 }
 
-static size_t part_bytes(uint32_t part_count)
+static size_t part_commons(uint32_t part_count)
 {
     return round_up(connections_end(part_count), SEGMENT_ALIGN);
+}
+
+static size_t part_bytes(uint32_t part_count)
+{
+    return part_commons(part_count) + SEGMENT_COMMONS_BYTES;
 }
 
 /* Takes the part `segment->part` of the memory behind `segment->fd`. */
@@ -553,18 +558,41 @@ int shm_segment_join_parts(struct segment *segment, int32_t pid, int32_t fd,
     return error;
 }
 
+struct segment_header *shm_segment_part_header(const struct segment *segment, uint32_t part)
+{
+    return (struct segment_header *) (segment->parts + part * part_bytes(segment->part_count));
+}
+
 struct segment_header *shm_segment_part(const struct segment *segment, uint32_t part,
                                         const struct segment_nonce *nonce)
 {
     if (segment->fd < 0 || part >= segment->part_count)
         return NULL;
-    struct segment_header *header =
-        (struct segment_header *) (segment->parts + part * part_bytes(segment->part_count));
+    struct segment_header *header = shm_segment_part_header(segment, part);
     /* Acquire: pairs with shm_segment_open_up. */
     if (atomic_load_explicit(&header->state, memory_order_acquire) == 0 ||
         memcmp(&header->nonce, nonce, sizeof(*nonce)) != 0)
         return NULL;
     return header;
+}
+
+bool shm_segment_commons(const struct segment *segment, struct multilane_commons *out)
+{
+    if (segment->fd < 0 || !segment->parts)
+        return false;
+    *out = (struct multilane_commons){.part = segment->part,
+                                      .parts = segment->part_count,
+                                      .memory = segment->parts + part_commons(segment->part_count),
+                                      .stride = part_bytes(segment->part_count),
+                                      .bytes = SEGMENT_COMMONS_BYTES};
+    return true;
+}
+
+int shm_segment_commons_reserve(const struct segment *segment, size_t offset, size_t bytes)
+{
+    uint64_t begin = (uint64_t) segment->part * part_bytes(segment->part_count) +
+                     part_commons(segment->part_count);
+    return memory_reserve(segment->fd, begin + offset, bytes);
 }
 
 bool shm_segment_part_owner_lives(const struct segment *segment, uint32_t part, bool *known)

@@ -32,14 +32,17 @@
  * of a job on a node makes memory with a part for each of them: such a part is a segment without
  * channels, whose entries all have memory. It is mapped once, as a whole, and its senders need no
  * system call. Channels are not there: all their owners would wait for one lock of the kernel to
- * reserve memory. Other jobs, and processes without a part, use the segments above. */
+ * reserve memory. Other jobs, and processes without a part, use the segments above. Behind its
+ * connections a part has address space for other things that the job's processes share (struct
+ * multilane_commons), with memory where it is used. */
 
-#define SEGMENT_LAYOUT          6u
+#define SEGMENT_LAYOUT          7u
 #define SEGMENT_PAGE            4096u
 #define SEGMENT_ALIGN           65536u /* of channels: a system's pages may be that large */
 #define SEGMENT_DOORBELLS       7u
 #define SEGMENT_CONNECTIONS_MAX 65536u
 #define SEGMENT_NONCE           16
+#define SEGMENT_COMMONS_BYTES   ((size_t) 4 << 20) /* of a part */
 
 /* Where a segment's memory comes from. */
 enum segment_kind {
@@ -192,9 +195,14 @@ int shm_segment_join_parts(struct segment *segment, int32_t pid, int32_t fd,
                            uint32_t part_count, uint32_t part, int node, const char **failed);
 /* From here on peers may use it. */
 void shm_segment_open_up(struct segment *segment);
+struct segment_header *shm_segment_part_header(const struct segment *segment, uint32_t part);
 /* The part with that nonce; NULL: its owner has not taken it. */
 struct segment_header *shm_segment_part(const struct segment *segment, uint32_t part,
                                         const struct segment_nonce *nonce);
+/* Fills all but the functions; false: the segment has no parts. */
+bool shm_segment_commons(const struct segment *segment, struct multilane_commons *out);
+/* In this process's own part, from its first byte of commons on. 0 or errno. */
+int shm_segment_commons_reserve(const struct segment *segment, size_t offset, size_t bytes);
 /* As shm_segment_owner_lives. *known is false if the program has closed our descriptor. */
 bool shm_segment_part_owner_lives(const struct segment *segment, uint32_t part, bool *known);
 void shm_segment_destroy(struct segment *segment);

@@ -350,6 +350,8 @@ static inline bool shm_own_segment_is_live(int kind)
 void shm_own_part_make(void);
 /* Under shm.lock. */
 void shm_own_part_take(const struct shm_record *first);
+/* What this process shares with the job's others on the node beside messages. */
+bool shm_own_commons(struct multilane_commons *out);
 /* The peer's part; NULL: it has none, or we have none. */
 struct segment_header *shm_own_part_of(const struct shm_record *peer);
 /* A process with a part looks at the doorbells of its other segment only if someone came there:
@@ -384,7 +386,7 @@ void shm_doorbell_disarm(struct segment *segment);
 /* Sleeps until a doorbell rings or the time is over; after shm_doorbell_arm. */
 void shm_doorbell_sleep(struct segment *segment, uint32_t microseconds);
 /* Wakes the threads of this process that sleep there. */
-void shm_doorbell_wake_own(struct segment *segment);
+void shm_doorbell_wake(struct segment_header *header);
 
 /* --- peers and connections to them ----------------------------------------------------------- */
 

@@ -98,5 +98,5 @@ void shm_wake(void)
     struct segment *segment = shm_own_segment_awaited();
 
     if (shm_own_segment_is_live(segment->kind))
-        shm_doorbell_wake_own(segment);
+        shm_doorbell_wake(segment->header);
 }

@@ -141,6 +141,22 @@ struct multilane_control {
 
 typedef void (*multilane_flush_done)(void *context, int status);
 
+/* Memory that the job's processes on a node have all mapped, in parts: each process allots what is
+ * in its own part, and all may use it. */
+struct multilane_commons {
+    uint32_t part, parts;  /* this process's own, of so many */
+    unsigned char *memory; /* of part 0; that of each next one lies `stride` further */
+    size_t stride;
+    size_t bytes; /* of a part */
+    /* Bytes of this process's own part have memory from here on. False: there is none. */
+    bool (*reserve)(void *memory, size_t bytes);
+    /* Does that process live, as far as is known? */
+    bool (*lives)(uint32_t part);
+    /* Wakes that process if it sleeps (`sleep` below), after a word that it waits for has changed.
+     * That store, and the sleeper's look at the word, are sequentially consistent. */
+    void (*wake)(uint32_t part);
+};
+
 #define MULTILANE_NOTE_BYTES       512u
 #define MULTILANE_FENCE_NOTE_BYTES 64u
 
@@ -284,6 +300,8 @@ struct multilane_extension {
      * of this one; 0: there is none yet. */
     double (*round_trip_s)(struct mca_btl_base_module_t *btl,
                            struct mca_btl_base_endpoint_t *endpoint);
+    /* False: this process has no part of such memory. */
+    bool (*commons)(struct multilane_commons *out);
 };
 
 #endif

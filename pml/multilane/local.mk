@@ -116,6 +116,7 @@ multilane_sources = \
 	pml/multilane/entry/progress_thread.c pml/multilane/entry/progress_thread.h \
 	pml/multilane/entry/recv.c \
 	pml/multilane/entry/send.c \
+	pml/multilane/entry/service.c \
 	pml/multilane/entry/waits.c pml/multilane/entry/waits.h
 # The library holds all but the component's own structure: the unit tests link it too.
 noinst_LTLIBRARIES += libmultilane_pml.la

@@ -28,6 +28,11 @@ test_mpi_asleep_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_asleep_LDFLAGS = $(mpi_link_flags)
 test_mpi_asleep_LDADD = $(OMPI_LIBS) -lpthread
 
+check_PROGRAMS += test/mpi/collective
+test_mpi_collective_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_collective_LDFLAGS = $(mpi_link_flags)
+test_mpi_collective_LDADD = $(OMPI_LIBS)
+
 # One fault at each call of a BTL.
 check_PROGRAMS += test/mpi/each_call
 test_mpi_each_call_SOURCES = test/mpi/each_call.c test/fake/btl_flaky.h

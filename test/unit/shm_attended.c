@@ -23,9 +23,9 @@ void shm_doorbell_sleep(struct segment *segment, uint32_t microseconds)
     CHECK(!segment, "slept for %u us", microseconds);
 }
 
-void shm_doorbell_wake_own(struct segment *segment)
+void shm_doorbell_wake(struct segment_header *header)
 {
-    CHECK(!segment, "woken");
+    CHECK(!header, "woken");
 }
 
 void shm_receive_skip_rounds(void)

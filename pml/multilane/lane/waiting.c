@@ -54,6 +54,8 @@ static struct {
 
 struct waiter {
     enum waiting_for what;
+    const _Atomic uint32_t *word; /* of shared memory, that it waits for; NULL: for a request */
+    uint32_t word_seen;
     uint32_t seen;      /* of completions, before the thread last looked at its request */
     bool has_completed; /* a request, since then */
     uint32_t turns;     /* that still yield before the clock is read */
@@ -92,6 +94,12 @@ enum waiting_for waiting_change(enum waiting_for what)
     me->turns = CLOCK_TURNS;
     me->since_ns = 0;
     return before;
+}
+
+void waiting_by_word(const _Atomic uint32_t *word, uint32_t seen)
+{
+    waiter_me()->word = word;
+    waiter_me()->word_seen = seen;
 }
 
 enum waiting_for waiting_kind(size_t count, ompi_request_t *const *requests)
@@ -150,7 +158,8 @@ static bool sleep_for(const struct waiter *me, uint32_t microseconds)
     if (state.rouser)
         state.rouser->will_sleep();
     if (state.sleeper)
-        return state.sleeper->sleep(microseconds, &waiting.completions, me->seen);
+        return me->word ? state.sleeper->sleep(microseconds, me->word, me->word_seen)
+                        : state.sleeper->sleep(microseconds, &waiting.completions, me->seen);
     return count_sleep(microseconds, me->seen);
 }
 

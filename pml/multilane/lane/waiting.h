@@ -98,6 +98,10 @@ static inline void waiting_leave(enum waiting_for before)
         (void) waiting_change(before);
 }
 
+/* The thread waits until the word is not `seen`, and the process that changes it wakes this one.
+ * NULL: no more. It sleeps through what other threads complete. */
+void waiting_by_word(const _Atomic uint32_t *word, uint32_t seen);
+
 void waiting_wake(void);
 
 /* A request is complete; another thread may sleep that waits for it. */

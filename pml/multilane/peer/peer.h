@@ -54,19 +54,19 @@ struct peer {
     struct flow_out out;
 
     _Atomic uint32_t under_way; /* send requests that have begun and not ended; relaxed: a hint */
-    /* By timer.c, relaxed hints: until when what was sent fills the lane, and what had come from the
-     * peer when the last of it was sent. */
+    /* By timer.c, relaxed hints: until when what was sent fills the lane, and what had come when
+     * the last of it was sent. */
     _Atomic uint32_t heard_before;
     _Atomic uint64_t fills_until_ns;
 
     /* Bytes of copies of eager messages that no lane has handed over yet. */
     _Atomic uint64_t queued;
 
-    opal_mutex_t lock;              /* guards what follows; taken before a communicator's lock */
+    opal_mutex_t lock; /* guards what follows; taken before a communicator's lock */
     /* All smaller ones are matched or queued. Written with the lock held. */
     _Atomic uint32_t next_receive_sequence;
-    _Atomic bool credit_due;        /* the peer must be told its limits; set with the lock held */
-    bool starved;                   /* the limits are used up; starved_pending is in the queue */
+    _Atomic bool credit_due; /* the peer must be told its limits; set with the lock held */
+    bool starved;            /* the limits are used up; starved_pending is in the queue */
     struct flow_in in;
     struct inbound *early;         /* messages before their turn, by ascending sequence */
     struct inbound *early_last;    /* the last of them; undefined if there is none */

@@ -101,6 +101,21 @@ static void probe_tell(const struct wait_story *story, struct page_wait *to)
     page_comm_of(story->comm, &row->comm);
 }
 
+/* As a receive from the process that has not come. */
+static void word_tell(const struct multilane_wait *word, struct page_wait *to)
+{
+    struct page_request *row = &to->rows[to->row_count++];
+    memset(row, 0, sizeof(*row));
+    to->outstanding = 1;
+    row->kind = PAGE_RECEIVE;
+    row->stage = PAGE_UNMATCHED;
+    row->rank = word->missing(word->with);
+    row->tag = word->tag;
+    row->collective = (uint8_t) compat_collective_of_tag(word->tag);
+    row->peer = page_process_of(word->comm, row->rank);
+    page_comm_of(word->comm, &row->comm);
+}
+
 /* The requests that are not complete. */
 static void requests_tell(ompi_request_t **requests, size_t count, struct page_wait *to)
 {
@@ -125,6 +140,8 @@ void wait_rows_fill(const struct wait_story *story, struct page_wait *to)
     to->row_count = to->outstanding = to->reserved = 0;
     if (story->requests)
         requests_tell(story->requests, story->count, to);
+    else if (story->word)
+        word_tell(story->word, to);
     else
         probe_tell(story, to);
 }

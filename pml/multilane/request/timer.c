@@ -167,8 +167,7 @@ static bool follows_unseen(const struct outgoing *out, struct peer_class *class)
     uint32_t heard = atomic_load_explicit(&peer->next_receive_sequence, memory_order_relaxed);
     bool follows = until_ns > now_ns &&
                    atomic_load_explicit(&peer->heard_before, memory_order_relaxed) == heard;
-    double fills_s =
-        range->overhead_send_s + (double) out->size / range->bandwidth_bytes_s;
+    double fills_s = range->overhead_send_s + (double) out->size / range->bandwidth_bytes_s;
     atomic_store_explicit(&peer->fills_until_ns,
                           (follows ? until_ns : now_ns) + (uint64_t) (1e9 * fills_s),
                           memory_order_relaxed);

@@ -18,6 +18,7 @@
 #include "common/compat/pml.h"
 
 #include "multilane/page.h"
+#include "multilane/service.h"
 #include "lane/waiting.h"
 
 struct wait_story {
@@ -25,7 +26,8 @@ struct wait_story {
     enum waiting_for before; /* what the thread waited for when it began */
     enum page_call call;
     size_t count;
-    ompi_request_t **requests; /* null: a probe, of what follows */
+    ompi_request_t **requests;         /* null: a probe, of what follows, */
+    const struct multilane_wait *word; /* or, where this is not null, a wait for a word */
     const ompi_communicator_t *comm;
     int source, tag;
     uint64_t since_ns; /* 0: no progress has seen it yet */
@@ -90,9 +92,20 @@ static inline void wait_story_begin_probe(struct wait_story *story, const ompi_c
 {
     story->call = PAGE_PROBE;
     story->requests = NULL;
+    story->word = NULL;
     story->comm = comm;
     story->source = source;
     story->tag = tag;
+    story->before = waiting_enter(WAITING_MESSAGES);
+    wait_story_start(story);
+}
+
+static inline void wait_story_begin_word(struct wait_story *story,
+                                         const struct multilane_wait *word)
+{
+    story->call = PAGE_NO_CALL;
+    story->requests = NULL;
+    story->word = word;
     story->before = waiting_enter(WAITING_MESSAGES);
     wait_story_start(story);
 }

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The component of coll/node: it works only in jobs of Multilane's PML. */
+#include "coll/node/node.h"
+#include "common/compat/named.h"
+#include "common/compat/version.h"
+#include "opal/mca/base/mca_base_pvar.h"
+#include "opal/mca/base/mca_base_var.h"
+
+/* Above Open MPI's own, and below coll/multilane, which takes device memory out of the way. */
+#define PRIORITY 90
+
+unsigned long long node_bytes_max = 16384;
+_Atomic unsigned long long node_operations;
+
+extern mca_coll_base_component_t mca_coll_node_component;
+
+static int component_register(void)
+{
+    if (!version_accepts_running("coll", "node"))
+        return OMPI_ERR_NOT_AVAILABLE;
+    (void) mca_base_component_var_register(
+        &mca_coll_node_component.collm_version, "bytes_max",
+        "Collective operations go through the memory of a node if each process gives and gets at "
+        "most so many bytes in its part of it. The same for all processes of a job",
+        MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
+        &node_bytes_max);
+    (void) mca_base_component_pvar_register(
+        &mca_coll_node_component.collm_version, "operations",
+        "Collective operations of this process that went through the memory of the node",
+        OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
+        MCA_BASE_VAR_BIND_NO_OBJECT, MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS,
+        NULL, NULL, NULL, &node_operations);
+    return OMPI_SUCCESS;
+}
+
+static int component_init(bool progress_threads, bool mpi_threads)
+{
+    (void) progress_threads;
+    (void) mpi_threads;
+    return named_is_wanted("pml", "multilane") ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
+}
+
+static mca_coll_base_module_t *component_query(ompi_communicator_t *comm, int *priority)
+{
+    *priority = PRIORITY;
+    return node_module_new(comm);
+}
+
+__attribute__((visibility("default"))) mca_coll_base_component_t mca_coll_node_component = {
+    .collm_version =
+        {
+            COMPAT_COLL_BASE_VERSION,
+            .mca_component_name = "node",
+            COMPAT_COMPONENT_VERSION,
+            .mca_register_component_params = component_register,
+        },
+    .collm_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
+    .collm_init_query = component_init,
+    .collm_comm_query = component_query,
+};

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* coll/node: collective operations of processes that share the processors of a node. With trees of
+ * messages each process runs several times in an operation, and where there are more processes than
+ * processors each time is a change of processes. Here each one runs once: it leaves what it gives
+ * in memory that all have mapped, and the last to arrive does the rest.
+ *
+ * The memory is a part of what btl/shm has mapped for the job (struct multilane_commons). A
+ * communicator gets its area after some blocking operations, which go by the functions below, as
+ * do all operations where there is no area, and those that are too large for it. All processes
+ * choose alike: by the communicator, by sizes that MPI wants to be equal in all, and by what they
+ * have told each other when they got the area. */
+#ifndef COLL_NODE_NODE_H
+#define COLL_NODE_NODE_H
+
+#include "common/compat/coll.h"
+#include "common/compat/pml.h"
+
+#include "coll/node/turn.h"
+#include "multilane/extension.h"
+#include "multilane/service.h"
+
+/* Operations before the area is obtained: many communicators have few. */
+#define NODE_OPERATIONS_BELOW 4u
+
+typedef struct node_module {
+    mca_coll_base_module_t super;
+    mca_coll_base_comm_coll_t below; /* the communicator's functions before ours */
+    ompi_communicator_t *comm;
+    uint32_t operations; /* so far, up to NODE_OPERATIONS_BELOW + 1 */
+    uint32_t me;         /* its rank */
+    struct turns turns;  /* area null: none */
+    uint32_t *parts;     /* of the commons, of each rank */
+} node_module_t;
+OBJ_CLASS_DECLARATION(node_module_t);
+
+/* --- component.c --- */
+
+extern __attribute__((visibility("hidden"))) unsigned long long node_bytes_max;
+/* That went by an area, for people. */
+extern __attribute__((visibility("hidden"))) _Atomic unsigned long long node_operations;
+
+/* --- area.c --- */
+
+/* With the communicator's other processes, at the same operation of each. Afterwards there may be
+ * none: they go on below. */
+int area_obtain(node_module_t *node);
+void area_leave(node_module_t *node);
+
+/* --- waits.c --- */
+
+/* What the job's memory and the PML offer; false: they are not there. */
+bool node_services_find(struct multilane_commons *commons);
+/* Does this process share its processor? */
+bool node_shares(void);
+
+/* Wait in the turn under way: until this process may write its slot, or the result; until all have
+ * arrived; until the result is there. `tag` is Open MPI's for the operation. An error: no turn will
+ * end any more. */
+int node_wait_to_give(node_module_t *node, int tag);
+int node_wait_to_tell(node_module_t *node, int tag);
+int node_wait_others(node_module_t *node, int tag);
+int node_wait_result(node_module_t *node, int tag);
+/* Wakes those that sleep, after what they wait for has come. */
+void node_wake(const node_module_t *node);
+
+/* --- operations.c --- */
+
+int node_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int node_bcast(void *buffer, compat_count count, ompi_datatype_t *type, int root,
+               ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int node_reduce(const void *from, void *to, compat_count count, ompi_datatype_t *type,
+                ompi_op_t *op, int root, ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int node_allreduce(const void *from, void *to, compat_count count, ompi_datatype_t *type,
+                   ompi_op_t *op, ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int node_allgather(const void *from, compat_count from_count, ompi_datatype_t *from_type, void *to,
+                   compat_count count, ompi_datatype_t *type, ompi_communicator_t *comm,
+                   mca_coll_base_module_t *module);
+int node_alltoall(const void *from, compat_count from_count, ompi_datatype_t *from_type, void *to,
+                  compat_count count, ompi_datatype_t *type, ompi_communicator_t *comm,
+                  mca_coll_base_module_t *module);
+
+/* --- module.c --- */
+
+mca_coll_base_module_t *node_module_new(ompi_communicator_t *comm);
+
+#endif

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The operations, each in one turn, or in several where a slot does not hold it. */
+#include "coll/node/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Does the operation go by the area? `bytes`: what a process gives, or reads of the result; equal
+ * in all. An error in *status. */
+static bool goes_by_area(node_module_t *node, size_t bytes, int *status)
+{
+    *status = OMPI_SUCCESS;
+    if (OPAL_UNLIKELY(node->operations <= NODE_OPERATIONS_BELOW) &&
+        ++node->operations > NODE_OPERATIONS_BELOW)
+        *status = area_obtain(node);
+    node->turns.is_short = bytes <= SHORT_BYTES;
+    if (!node->turns.area || bytes > node_bytes_max)
+        return false;
+    atomic_fetch_add_explicit(&node_operations, 1, memory_order_relaxed);
+    return true;
+}
+
+/* What an operation does that does not go by the area. */
+#define BELOW(node, status, name, ...)                                                             \
+    ((status) != OMPI_SUCCESS ? (status)                                                           \
+                              : (node)->below.coll_##name(__VA_ARGS__, (node)->comm,               \
+                                                          (node)->below.coll_##name##_module))
+
+static void publish(node_module_t *node)
+{
+    turn_publish(&node->turns);
+    node_wake(node);
+}
+
+/* For operations of which some do not wait for all: some may wait to write. */
+static void arrive_and_go(node_module_t *node)
+{
+    if (turn_arrive(&node->turns, node->me))
+        node_wake(node);
+}
+
+/* All have arrived, and nothing else is needed of the turn. */
+static int arrive_and_meet(node_module_t *node, int tag)
+{
+    if (!turn_arrive(&node->turns, node->me))
+        return node_wait_result(node, tag);
+    publish(node);
+    return OMPI_SUCCESS;
+}
+
+static size_t lesser(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* --- packed elements --- */
+
+/* The bytes of a buffer's elements: the buffer itself, where they lie there without gaps. */
+struct image {
+    unsigned char *bytes;
+    void *allocated;
+};
+
+static size_t packed_bytes(size_t count, ompi_datatype_t *type)
+{
+    return count * type->super.size;
+}
+
+static int image_make(struct image *image, const void *buffer, size_t count, ompi_datatype_t *type)
+{
+    size_t bytes = packed_bytes(count, type);
+    image->allocated = NULL;
+    if (OPAL_LIKELY(bytes == 0 ||
+                    opal_datatype_is_contiguous_memory_layout(&type->super, (int32_t) count))) {
+        image->bytes = (unsigned char *) buffer + type->super.true_lb;
+        return OMPI_SUCCESS;
+    }
+    image->bytes = image->allocated = malloc(bytes);
+    return image->bytes ? OMPI_SUCCESS : OMPI_ERR_OUT_OF_RESOURCE;
+}
+
+/* The image of what is given. */
+static int image_pack(struct image *image, const void *buffer, size_t count, ompi_datatype_t *type)
+{
+    int status = image_make(image, buffer, count, type);
+    return image->allocated
+               ? ompi_datatype_sndrcv(buffer, (compat_count) count, type, image->bytes,
+                                      (compat_count) packed_bytes(count, type), MPI_PACKED)
+               : status;
+}
+
+/* The image is what was received. */
+static int image_unpack(struct image *image, void *buffer, size_t count, ompi_datatype_t *type,
+                        int status)
+{
+    if (image->allocated && status == OMPI_SUCCESS)
+        status = ompi_datatype_sndrcv(image->bytes, (compat_count) packed_bytes(count, type),
+                                      MPI_PACKED, buffer, (compat_count) count, type);
+    free(image->allocated);
+    return status;
+}
+
+/* --- elements to reduce: in slots as in the user's memory, less what lies before the first --- */
+
+struct elements {
+    ompi_datatype_t *type;
+    ompi_op_t *op;
+    ptrdiff_t extent, gap;
+    size_t span; /* of one */
+    size_t each; /* so many in a slot */
+};
+
+static struct elements elements_of(const node_module_t *node, ompi_datatype_t *type, ompi_op_t *op)
+{
+    struct elements elements = {.type = type, .op = op, .extent = type->super.ub - type->super.lb};
+    size_t room = node->turns.slot_bytes;
+    elements.span = (size_t) opal_datatype_span(&type->super, 1, &elements.gap);
+    if (elements.extent > 0 && elements.span <= room)
+        elements.each = 1 + (room - elements.span) / (size_t) elements.extent;
+    return elements;
+}
+
+static void elements_copy(const struct elements *elements, size_t count, const void *from, void *to)
+{
+    (void) ompi_datatype_copy_content_same_ddt(elements->type, count, (char *) to, (char *) from);
+}
+
+static void *elements_in(const struct elements *elements, struct slot *slot)
+{
+    return slot->bytes - elements->gap;
+}
+
+/* From the last rank to the first: so what is not commutative is right, and sums are the same each
+ * time, whichever process was the last. */
+static void elements_reduce(const struct elements *elements, size_t count,
+                            const struct turns *turns, void *to)
+{
+    elements_copy(elements, count, elements_in(elements, turn_slot(turns, turns->ranks - 1)), to);
+    for (uint32_t rank = turns->ranks - 1; rank-- > 0;)
+        ompi_op_reduce(elements->op, elements_in(elements, turn_slot(turns, rank)), to,
+                       (compat_count) count, elements->type);
+}
+
+static int elements_give(node_module_t *node, const struct elements *elements, size_t count,
+                         const void *from, int tag)
+{
+    int status = node_wait_to_give(node, tag);
+    if (status == OMPI_SUCCESS)
+        elements_copy(elements, count, from,
+                      elements_in(elements, turn_slot(&node->turns, node->me)));
+    return status;
+}
+
+/* --- operations --- */
+
+int node_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module)
+{
+    node_module_t *node = (node_module_t *) module;
+    int status;
+    if (!goes_by_area(node, 0, &status))
+        return status != OMPI_SUCCESS
+                   ? status
+                   : node->below.coll_barrier(comm, node->below.coll_barrier_module);
+    status = arrive_and_meet(node, MCA_COLL_BASE_TAG_BARRIER);
+    node->turns.turn++;
+    return status;
+}
+
+static int bcast_turn(node_module_t *node, unsigned char *bytes, size_t length, bool is_root)
+{
+    int status = is_root ? node_wait_to_tell(node, MCA_COLL_BASE_TAG_BCAST) : OMPI_SUCCESS;
+    if (is_root && status == OMPI_SUCCESS)
+        memcpy(turn_result(&node->turns)->bytes, bytes, length);
+    arrive_and_go(node);
+    if (is_root) {
+        publish(node);
+        return status;
+    }
+    status = node_wait_result(node, MCA_COLL_BASE_TAG_BCAST);
+    if (status == OMPI_SUCCESS)
+        memcpy(bytes, turn_result(&node->turns)->bytes, length);
+    return status;
+}
+
+int node_bcast(void *buffer, compat_count count, ompi_datatype_t *type, int root,
+               ompi_communicator_t *comm, mca_coll_base_module_t *module)
+{
+    node_module_t *node = (node_module_t *) module;
+    bool is_root = ompi_comm_rank(comm) == root;
+    size_t bytes = packed_bytes((size_t) count, type);
+    struct image image;
+    int status;
+    if (!goes_by_area(node, bytes, &status))
+        return BELOW(node, status, bcast, buffer, count, type, root);
+    status = is_root ? image_pack(&image, buffer, (size_t) count, type)
+                     : image_make(&image, buffer, (size_t) count, type);
+    for (size_t at = 0, length; at < bytes && status == OMPI_SUCCESS; at += length) {
+        length = lesser(bytes - at, node->turns.slot_bytes);
+        status = bcast_turn(node, image.bytes + at, length, is_root);
+        node->turns.turn++;
+    }
+    if (!is_root)
+        return image_unpack(&image, buffer, (size_t) count, type, status);
+    free(image.allocated);
+    return status;
+}
+
+static int reduce_turn(node_module_t *node, const struct elements *elements, size_t count,
+                       const void *from, void *to, bool is_root)
+{
+    int status = elements_give(node, elements, count, from, MCA_COLL_BASE_TAG_REDUCE);
+    arrive_and_go(node);
+    if (is_root && status == OMPI_SUCCESS)
+        status = node_wait_others(node, MCA_COLL_BASE_TAG_REDUCE);
+    if (is_root && status == OMPI_SUCCESS)
+        elements_reduce(elements, count, &node->turns, to);
+    return status;
+}
+
+static int allreduce_turn(node_module_t *node, const struct elements *elements, size_t count,
+                          const void *from, void *to)
+{
+    void *result = elements_in(elements, turn_result(&node->turns));
+    int status = elements_give(node, elements, count, from, MCA_COLL_BASE_TAG_ALLREDUCE);
+    if (turn_arrive(&node->turns, node->me)) {
+        elements_reduce(elements, count, &node->turns, result);
+        publish(node);
+    } else if (status == OMPI_SUCCESS) {
+        status = node_wait_result(node, MCA_COLL_BASE_TAG_ALLREDUCE);
+    }
+    if (status == OMPI_SUCCESS)
+        elements_copy(elements, count, result, to);
+    return status;
+}
+
+/* `root` -1: all get the result. */
+static int reduce(node_module_t *node, const struct elements *elements, size_t count,
+                  const void *from, void *to, int root)
+{
+    int status = OMPI_SUCCESS;
+    if (from == MPI_IN_PLACE)
+        from = to;
+    node->turns.is_short = elements->span + (count - 1) * (size_t) elements->extent <= SHORT_BYTES;
+    for (size_t done = 0, now; done < count && status == OMPI_SUCCESS; done += now) {
+        ptrdiff_t at = (ptrdiff_t) done * elements->extent;
+        now = lesser(count - done, elements->each);
+        status = root < 0 ? allreduce_turn(node, elements, now, (const char *) from + at,
+                                           (char *) to + at)
+                          : reduce_turn(node, elements, now, (const char *) from + at,
+                                        (char *) to + at, (int) node->me == root);
+        node->turns.turn++;
+    }
+    return status;
+}
+
+int node_reduce(const void *from, void *to, compat_count count, ompi_datatype_t *type,
+                ompi_op_t *op, int root, ompi_communicator_t *comm, mca_coll_base_module_t *module)
+{
+    node_module_t *node = (node_module_t *) module;
+    int status;
+    bool goes = goes_by_area(node, packed_bytes((size_t) count, type), &status);
+    struct elements elements = elements_of(node, type, op);
+    (void) comm;
+    if (!goes || !elements.each)
+        return BELOW(node, status, reduce, from, to, count, type, op, root);
+    return reduce(node, &elements, (size_t) count, from, to, root);
+}
+
+int node_allreduce(const void *from, void *to, compat_count count, ompi_datatype_t *type,
+                   ompi_op_t *op, ompi_communicator_t *comm, mca_coll_base_module_t *module)
+{
+    node_module_t *node = (node_module_t *) module;
+    int status;
+    bool goes = goes_by_area(node, packed_bytes((size_t) count, type), &status);
+    struct elements elements = elements_of(node, type, op);
+    (void) comm;
+    if (!goes || !elements.each)
+        return BELOW(node, status, allreduce, from, to, count, type, op);
+    return reduce(node, &elements, (size_t) count, from, to, -1);
+}
+
+/* What one process gives another of this length, piece by piece; in the slot of the one behind
+ * each other, in the order of the others where each gets something of its own. */
+static int exchange(node_module_t *node, const unsigned char *from, unsigned char *to, size_t block,
+                    bool is_for_each, int tag)
+{
+    const struct turns *turns = &node->turns;
+    uint32_t parts = is_for_each ? turns->ranks : 1, mine = is_for_each ? node->me : 0;
+    size_t each = turns->slot_bytes / parts;
+    int status = OMPI_SUCCESS;
+    for (size_t at = 0, length; at < block && status == OMPI_SUCCESS; at += length) {
+        length = lesser(block - at, each);
+        status = node_wait_to_give(node, tag);
+        unsigned char *slot = turn_slot(turns, node->me)->bytes;
+        for (uint32_t i = 0; i < parts && status == OMPI_SUCCESS; i++)
+            memcpy(slot + i * length, from + i * block + at, length);
+        int met = arrive_and_meet(node, tag);
+        if (status == OMPI_SUCCESS)
+            status = met;
+        for (uint32_t rank = 0; rank < turns->ranks && status == OMPI_SUCCESS; rank++)
+            memcpy(to + rank * block + at, turn_slot(turns, rank)->bytes + mine * length, length);
+        node->turns.turn++;
+    }
+    return status;
+}
+
+/* As exchange, between buffers. */
+static int exchange_typed(node_module_t *node, const void *from, size_t from_count,
+                          ompi_datatype_t *from_type, void *to, size_t count, ompi_datatype_t *type,
+                          bool is_for_each, int tag)
+{
+    size_t ranks = node->turns.ranks, block = packed_bytes(count, type);
+    size_t mine = is_for_each ? 0 : node->me * block; /* in place */
+    struct image sent = {.allocated = NULL}, received;
+    int status = from == MPI_IN_PLACE ? image_pack(&received, to, ranks * count, type)
+                                      : image_make(&received, to, ranks * count, type);
+    if (status == OMPI_SUCCESS && from != MPI_IN_PLACE)
+        status = image_pack(&sent, from, (is_for_each ? ranks : 1) * from_count, from_type);
+    else
+        sent.bytes = received.bytes + mine;
+    if (status == OMPI_SUCCESS)
+        status = exchange(node, sent.bytes, received.bytes, block, is_for_each, tag);
+    free(sent.allocated);
+    return image_unpack(&received, to, ranks * count, type, status);
+}
+
+int node_allgather(const void *from, compat_count from_count, ompi_datatype_t *from_type, void *to,
+                   compat_count count, ompi_datatype_t *type, ompi_communicator_t *comm,
+                   mca_coll_base_module_t *module)
+{
+    node_module_t *node = (node_module_t *) module;
+    int status;
+    (void) comm;
+    if (!goes_by_area(node, packed_bytes((size_t) count, type), &status))
+        return BELOW(node, status, allgather, from, from_count, from_type, to, count, type);
+    return exchange_typed(node, from, (size_t) from_count, from_type, to, (size_t) count, type,
+                          false, MCA_COLL_BASE_TAG_ALLGATHER);
+}
+
+int node_alltoall(const void *from, compat_count from_count, ompi_datatype_t *from_type, void *to,
+                  compat_count count, ompi_datatype_t *type, ompi_communicator_t *comm,
+                  mca_coll_base_module_t *module)
+{
+    node_module_t *node = (node_module_t *) module;
+    size_t bytes = node->turns.ranks * packed_bytes((size_t) count, type);
+    int status;
+    (void) comm;
+    if (!goes_by_area(node, bytes, &status))
+        return BELOW(node, status, alltoall, from, from_count, from_type, to, count, type);
+    return exchange_typed(node, from, (size_t) from_count, from_type, to, (size_t) count, type,
+                          true, MCA_COLL_BASE_TAG_ALLTOALL);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The memory of one communicator on a node, and the order in which its processes use it.
+ *
+ * Each collective operation is a turn; turns have numbers, alike in all processes. A turn has a
+ * slot of each process for what it gives, used again two turns later, and one for the result, used
+ * again eight turns later, or 64 where the result is short: until then the root of a broadcast
+ * waits for no one. Who writes and reads what:
+ *
+ *   arrived[turn % 128] counts processes that have begun the turn; it only grows. Added to by each
+ *                       process; the one that completes the count is the last.
+ *   a process's slot    written by it before it arrives; read by the last one, or by the root,
+ *                       once all have arrived.
+ *   the result          written by the last one, or by a root; then its number is set to that of
+ *                       the turn, and those that wait for it read it.
+ *
+ * What a turn has used is written again when all have arrived at the turn behind it, as then all
+ * have left it. So no process is more than 64 turns ahead of another. */
+#ifndef COLL_NODE_TURN_H
+#define COLL_NODE_TURN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define AREA_ALIGN   128u /* processors fetch two lines at once */
+#define TURN_COUNTS  128u
+#define TURN_SLOTS   2u /* of a process */
+#define TURN_RESULTS 8u
+#define TURN_SHORTS  64u /* results of at most so many bytes: */
+#define SHORT_BYTES  112u
+
+/* The number is on the line of the first bytes, so that a reader has both at once. */
+struct slot {
+    _Alignas(
+        64) _Atomic uint32_t number; /* the turn's, plus 1: the result is there, or its owner */
+    _Alignas(16) unsigned char bytes[];
+};
+
+#define SLOT_HEAD_BYTES offsetof(struct slot, bytes)
+
+struct area {
+    _Alignas(AREA_ALIGN) _Atomic uint32_t arrived[TURN_COUNTS];
+    /* Processes that may sleep until a turn goes on. Raised before the last look at what is waited
+     * for, read after that was changed; both sequentially consistent. */
+    _Alignas(AREA_ALIGN) _Atomic uint32_t sleepers;
+    _Atomic uint32_t failed; /* a process has ended, or the communicator is revoked: no turn ends */
+    _Atomic uint32_t left;   /* processes that use the area no more */
+    _Alignas(AREA_ALIGN) unsigned char shorts[TURN_SHORTS * AREA_ALIGN];
+    unsigned char slots[];
+};
+
+/* What a process knows of an area. */
+struct turns {
+    struct area *area; /* null: there is none */
+    uint32_t ranks;
+    uint32_t slot_bytes; /* of data */
+    size_t slot_stride;
+    uint32_t turn;
+    bool is_short;             /* its result */
+    uint32_t due[TURN_COUNTS]; /* what each count is when all have arrived */
+};
+
+static inline size_t slot_stride(uint32_t slot_bytes)
+{
+    return (SLOT_HEAD_BYTES + slot_bytes + AREA_ALIGN - 1) / AREA_ALIGN * AREA_ALIGN;
+}
+
+static inline size_t area_slots(uint32_t ranks)
+{
+    return TURN_RESULTS + (size_t) ranks * TURN_SLOTS;
+}
+
+static inline size_t area_bytes(uint32_t ranks, uint32_t slot_bytes)
+{
+    return sizeof(struct area) + area_slots(ranks) * slot_stride(slot_bytes);
+}
+
+static inline struct slot *turn_slot_at(const struct turns *turns, size_t index)
+{
+    return (struct slot *) (void *) (turns->area->slots + index * turns->slot_stride);
+}
+
+/* Of the turn under way. */
+static inline struct slot *turn_result(const struct turns *turns)
+{
+    return turns->is_short
+               ? (struct slot *) (void *) (turns->area->shorts +
+                                           turns->turn % TURN_SHORTS * (size_t) AREA_ALIGN)
+               : turn_slot_at(turns, turns->turn % TURN_RESULTS);
+}
+
+static inline struct slot *turn_slot(const struct turns *turns, uint32_t rank)
+{
+    return turn_slot_at(turns, TURN_RESULTS + rank * TURN_SLOTS + turns->turn % TURN_SLOTS);
+}
+
+/* The process arrives at the turn under way. True: it is the last. Release and acquire: what all
+ * wrote before they arrived is there for the last one. Sequentially consistent: see `sleepers`. */
+static inline bool turn_arrive(struct turns *turns, uint32_t me)
+{
+    uint32_t at = turns->turn % TURN_COUNTS;
+    turns->due[at] += turns->ranks;
+    /* Relaxed: it only tells others who has come. */
+    atomic_store_explicit(&turn_slot(turns, me)->number, turns->turn + 1, memory_order_relaxed);
+    return atomic_fetch_add_explicit(&turns->area->arrived[at], 1, memory_order_seq_cst) + 1 ==
+           turns->due[at];
+}
+
+static inline bool turn_is_there(const struct turns *turns, uint32_t rank)
+{
+    return atomic_load_explicit(&turn_slot(turns, rank)->number, memory_order_relaxed) ==
+           turns->turn + 1;
+}
+
+/* The same for all that follow: else *word is what to wait for, and *seen its value. */
+
+static inline bool turn_all_arrived(const struct turns *turns, uint32_t turn,
+                                    const _Atomic uint32_t **word, uint32_t *seen)
+{
+    *word = &turns->area->arrived[turn % TURN_COUNTS];
+    *seen = atomic_load_explicit(*word, memory_order_acquire);
+    return *seen == turns->due[turn % TURN_COUNTS];
+}
+
+/* Have all arrived at the turn under way? Acquire: what they give is there. */
+static inline bool turn_is_full(const struct turns *turns, const _Atomic uint32_t **word,
+                                uint32_t *seen)
+{
+    return turn_all_arrived(turns, turns->turn, word, seen);
+}
+
+/* May this process write its slot? Acquire: all have left the turn that used it. */
+static inline bool turn_may_give(const struct turns *turns, const _Atomic uint32_t **word,
+                                 uint32_t *seen)
+{
+    return turn_all_arrived(turns, turns->turn - TURN_SLOTS + 1, word, seen);
+}
+
+/* The same of the result. */
+static inline bool turn_may_tell(const struct turns *turns, const _Atomic uint32_t **word,
+                                 uint32_t *seen)
+{
+    return turn_all_arrived(turns, turns->turn - (turns->is_short ? TURN_SHORTS : TURN_RESULTS) + 1,
+                            word, seen);
+}
+
+/* Is the result of the turn under way there? Acquire, against turn_publish. */
+static inline bool turn_has_result(const struct turns *turns, const _Atomic uint32_t **word,
+                                   uint32_t *seen)
+{
+    *word = &turn_result(turns)->number;
+    *seen = atomic_load_explicit(*word, memory_order_acquire);
+    return *seen == turns->turn + 1;
+}
+
+/* The result is written. Sequentially consistent: see `sleepers`. */
+static inline void turn_publish(const struct turns *turns)
+{
+    atomic_store_explicit(&turn_result(turns)->number, turns->turn + 1, memory_order_seq_cst);
+}
+
+/* After turn_publish, or after the last one has arrived: may anyone sleep? */
+static inline bool turn_has_sleepers(const struct turns *turns)
+{
+    return atomic_load_explicit(&turns->area->sleepers, memory_order_seq_cst) != 0;
+}
+
+_Static_assert(SLOT_HEAD_BYTES + SHORT_BYTES == AREA_ALIGN, "a short result has its lines");
+_Static_assert(TURN_COUNTS > TURN_SHORTS + 1, "a count is used again when all have passed it");
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Waiting for the other processes of a turn. */
+#include "coll/node/node.h"
+
+#include <dlfcn.h>
+
+#define SHM_EXTENSION "mca_btl_shm_multilane_v4"
+
+static const struct multilane_service *service;
+static struct multilane_commons commons;
+
+bool node_services_find(struct multilane_commons *found)
+{
+    const struct multilane_extension *lane = dlsym(RTLD_DEFAULT, SHM_EXTENSION);
+    service = dlsym(RTLD_DEFAULT, MULTILANE_SERVICE_SYMBOL);
+    if (!lane || lane->version != MULTILANE_EXTENSION_VERSION ||
+        lane->struct_bytes < sizeof(*lane) || !service ||
+        service->version != MULTILANE_SERVICE_VERSION || service->struct_bytes < sizeof(*service) ||
+        !lane->commons(&commons))
+        return false;
+    *found = commons;
+    return true;
+}
+
+bool node_shares(void)
+{
+    return service->shares();
+}
+
+void node_wake(const node_module_t *node)
+{
+    const struct turns *turns = &node->turns;
+    if (!turn_has_sleepers(turns))
+        return;
+    for (uint32_t rank = 0; rank < turns->ranks; rank++)
+        if (node->parts[rank] != commons.part)
+            commons.wake(node->parts[rank]);
+}
+
+/* The first that has not arrived at the turn under way. Another thread may ask. */
+static int missing(const void *with)
+{
+    const node_module_t *node = with;
+    for (uint32_t rank = 0; rank < node->turns.ranks; rank++)
+        if (!turn_is_there(&node->turns, rank))
+            return (int) rank;
+    return -1;
+}
+
+/* The turn will not end: nor will any other on this communicator. */
+static int node_fail(node_module_t *node, int status)
+{
+    atomic_store_explicit(&node->turns.area->failed, 1, memory_order_seq_cst);
+    for (uint32_t rank = 0; rank < node->turns.ranks; rank++)
+        commons.wake(node->parts[rank]);
+    return status;
+}
+
+static int look(const void *with)
+{
+    const node_module_t *node = with;
+    if (atomic_load_explicit(&node->turns.area->failed, memory_order_relaxed))
+        return COMPAT_ERR_PROC_FAILED;
+    for (uint32_t rank = 0; rank < node->turns.ranks; rank++)
+        if (!turn_is_there(&node->turns, rank) && !commons.lives(node->parts[rank]))
+            return COMPAT_ERR_PROC_FAILED;
+    return OMPI_SUCCESS;
+}
+
+typedef bool (*is_over_fn)(const struct turns *turns, const _Atomic uint32_t **word,
+                           uint32_t *seen);
+
+static int wait_until(node_module_t *node, is_over_fn is_over, int tag)
+{
+    struct turns *turns = &node->turns;
+    struct multilane_wait wait = {
+        .comm = node->comm, .tag = tag, .look = look, .missing = missing, .with = node};
+    int status = OMPI_SUCCESS;
+    if (OPAL_LIKELY(is_over(turns, &wait.word, &wait.seen)))
+        return OMPI_SUCCESS;
+    atomic_fetch_add_explicit(&turns->area->sleepers, 1, memory_order_seq_cst);
+    while (status == OMPI_SUCCESS && !is_over(turns, &wait.word, &wait.seen))
+        status = service->wait(&wait);
+    atomic_fetch_sub_explicit(&turns->area->sleepers, 1, memory_order_relaxed);
+    return status == OMPI_SUCCESS ? OMPI_SUCCESS : node_fail(node, status);
+}
+
+int node_wait_to_give(node_module_t *node, int tag)
+{
+    return wait_until(node, turn_may_give, tag);
+}
+
+int node_wait_to_tell(node_module_t *node, int tag)
+{
+    return wait_until(node, turn_may_tell, tag);
+}
+
+int node_wait_others(node_module_t *node, int tag)
+{
+    return wait_until(node, turn_is_full, tag);
+}
+
+int node_wait_result(node_module_t *node, int tag)
+{
+    return wait_until(node, turn_has_result, tag);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What other components of Multilane call: multilane/service.h. */
+#include "multilane/service.h"
+
+#include "common/compat/pml.h"
+#include "match/comm.h"
+#include "request/wait_story.h"
+
+/* A wait is looked after when it has taken so long, and each time again. */
+#define LOOK_NS    100000000u
+#define LOOK_TURNS 16u /* between looks at the clock */
+
+static bool shares(void)
+{
+    return waiting_shares_now();
+}
+
+static bool has_changed(const struct multilane_wait *wait)
+{
+    return atomic_load_explicit(wait->word, memory_order_acquire) != wait->seen;
+}
+
+/* What the wait ends with though the word has not changed; else OMPI_SUCCESS. */
+static int wait_error(const struct multilane_wait *wait)
+{
+    ompi_communicator_t *comm = wait->comm;
+    if (comm_lost(comm->c_pml_comm, MATCH_ANY))
+        return COMPAT_ERR_PROC_FAILED;
+    return compat_comm_refuses(comm, wait->tag)
+               ? compat_comm_refusal(comm)
+               : compat_comm_receive_error(comm, MPI_ANY_SOURCE, wait->tag);
+}
+
+static int wait_long(const struct multilane_wait *wait)
+{
+    struct wait_story story;
+    uint64_t looked_ns = wait_story_clock_ns();
+    int status = OMPI_SUCCESS;
+    wait_story_begin_word(&story, wait);
+    waiting_by_word(wait->word, wait->seen);
+    for (uint32_t turn = 1; !has_changed(wait); turn++) {
+        opal_progress();
+        status = wait_error(wait);
+        if (status == OMPI_SUCCESS && turn % LOOK_TURNS == 0 &&
+            wait_story_clock_ns() - looked_ns > LOOK_NS) {
+            looked_ns = wait_story_clock_ns();
+            status = wait->look(wait->with);
+        }
+        if (status != OMPI_SUCCESS)
+            break;
+    }
+    waiting_by_word(NULL, 0);
+    wait_story_end(&story);
+    return status;
+}
+
+static int service_wait(const struct multilane_wait *wait)
+{
+    return has_changed(wait) ? OMPI_SUCCESS : wait_long(wait);
+}
+
+extern const struct multilane_service MULTILANE_SERVICE_NAME;
+__attribute__((visibility("default"))) const struct multilane_service MULTILANE_SERVICE_NAME = {
+    .version = MULTILANE_SERVICE_VERSION,
+    .struct_bytes = sizeof(struct multilane_service),
+    .shares = shares,
+    .wait = service_wait,
+};

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Random collective operations, checked: all ranks draw the same ones and compute what must come
+// out of them. Plain MPI.
+//
+//   collective SEED ROUNDS [--by-area]
+//
+// --by-area: fails where coll/node has carried none of them.
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define COMMS     4
+#define BYTES_MAX 200000
+#define GUARD     16
+
+static int world_rank, world_size;
+static uint64_t shared_state, own_state; // of what all ranks draw alike, and of this one alone
+static int round_number;
+static const char *what = "";
+
+static uint32_t draw(uint64_t *state, uint32_t below)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t) (*state >> 33) % below;
+}
+
+static uint32_t all_draw(uint32_t below)
+{
+    return draw(&shared_state, below);
+}
+
+// What rank gives as element i in this round.
+static uint32_t given(int rank, size_t i)
+{
+    uint64_t x =
+        (uint64_t) round_number * 1000003 + (uint64_t) rank * 7919 + i * 104729 + shared_state;
+    x ^= x >> 31;
+    x *= UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t) (x >> 40);
+}
+
+static void fail(int rank, size_t i, double got, double wanted)
+{
+    fprintf(stderr, "round %d, %s: rank %d has %.17g as element %zu, and should have %.17g\n",
+            round_number, what, rank, got, i, wanted);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+// --- buffers with guards ---------------------------------------------------------------------
+
+struct buffer {
+    unsigned char *memory, *bytes;
+    size_t length;
+};
+
+static struct buffer buffer_new(size_t length)
+{
+    struct buffer buffer = {malloc(length + 2 * GUARD), NULL, length};
+    memset(buffer.memory, 0xa5, length + 2 * GUARD);
+    buffer.bytes = buffer.memory + GUARD;
+    return buffer;
+}
+
+static void buffer_end(struct buffer *buffer)
+{
+    for (size_t i = 0; i < GUARD; i++)
+        if (buffer->memory[i] != 0xa5 || buffer->bytes[buffer->length + i] != 0xa5)
+            fail(world_rank, i, buffer->bytes[buffer->length + i], 0xa5);
+    free(buffer->memory);
+}
+
+// --- operations whose result is the elements of one rank or of each ---------------------------
+
+// Every other rank has the elements apart, in a type with gaps.
+struct layout {
+    MPI_Datatype type;
+    size_t step; // in elements
+};
+
+static struct layout layout_of(bool apart)
+{
+    struct layout layout = {MPI_UINT32_T, 1};
+    if (apart) {
+        MPI_Type_create_resized(MPI_UINT32_T, 0, 3 * sizeof(uint32_t), &layout.type);
+        MPI_Type_commit(&layout.type);
+        layout.step = 3;
+    }
+    return layout;
+}
+
+static void layout_free(struct layout *layout)
+{
+    if (layout->step > 1)
+        MPI_Type_free(&layout->type);
+}
+
+static uint32_t *element(const struct buffer *buffer, const struct layout *layout, size_t i)
+{
+    return (uint32_t *) (void *) buffer->bytes + i * layout->step;
+}
+
+static void bcast(MPI_Comm comm, int rank, int size, size_t count)
+{
+    int root = (int) all_draw((uint32_t) size);
+    bool some_apart = all_draw(2);
+    struct layout layout = layout_of(some_apart && (rank + root) % 2);
+    struct buffer buffer = buffer_new(count * layout.step * sizeof(uint32_t));
+    for (size_t i = 0; i < count && rank == root; i++)
+        *element(&buffer, &layout, i) = given(root, i);
+    MPI_Bcast(buffer.bytes, (int) count, layout.type, root, comm);
+    for (size_t i = 0; i < count; i++)
+        if (*element(&buffer, &layout, i) != given(root, i))
+            fail(rank, i, *element(&buffer, &layout, i), given(root, i));
+    for (size_t i = 0; i < count && layout.step > 1; i++)
+        if (element(&buffer, &layout, i)[1] != 0xa5a5a5a5)
+            fail(rank, i, element(&buffer, &layout, i)[1], 0xa5a5a5a5);
+    buffer_end(&buffer);
+    layout_free(&layout);
+}
+
+// `each`: MPI_Alltoall, where what rank gives to `to` has the number of that.
+static void exchange(MPI_Comm comm, int rank, int size, size_t count, bool each)
+{
+    size_t ranks = (size_t) size, sent = each ? ranks * count : count;
+    bool in_place = all_draw(3) == 0, some_apart = all_draw(2);
+    // Open MPI's MPI_Alltoall of 12 ranks and more wants one layout in both buffers.
+    struct layout layout = layout_of(some_apart && rank % 2 && (!each || size < 12));
+    struct buffer from = buffer_new(sent * sizeof(uint32_t));
+    struct buffer to = buffer_new(ranks * count * layout.step * sizeof(uint32_t));
+    const struct layout plain = {MPI_UINT32_T, 1};
+    for (size_t i = 0; i < sent; i++)
+        if (in_place)
+            *element(&to, &layout, each ? i : (size_t) rank * count + i) = given(rank, i);
+        else
+            *element(&from, &plain, i) = given(rank, i);
+    const void *give = in_place ? MPI_IN_PLACE : from.bytes;
+    if (each)
+        MPI_Alltoall(give, (int) count, MPI_UINT32_T, to.bytes, (int) count, layout.type, comm);
+    else
+        MPI_Allgather(give, (int) count, MPI_UINT32_T, to.bytes, (int) count, layout.type, comm);
+    for (size_t of = 0; of < ranks; of++)
+        for (size_t i = 0; i < count; i++) {
+            uint32_t got = *element(&to, &layout, of * count + i);
+            uint32_t wanted = given((int) of, each ? (size_t) rank * count + i : i);
+            if (got != wanted)
+                fail(rank, of * count + i, got, wanted);
+        }
+    buffer_end(&from);
+    buffer_end(&to);
+    layout_free(&layout);
+}
+
+// --- reductions ----------------------------------------------------------------------------------
+
+// x -> a x + b, one after the other: the order counts, and each rank does, once.
+struct affine {
+    uint32_t a, b;
+};
+
+static struct affine after(struct affine first, struct affine then)
+{
+    return (struct affine){then.a * first.a, then.a * first.b + then.b};
+}
+
+static void affine_op(void *in, void *in_out, int *count, MPI_Datatype *type)
+{
+    const struct affine *x = in;
+    struct affine *y = in_out;
+    (void) type;
+    for (int i = 0; i < *count; i++)
+        y[i] = after(x[i], y[i]);
+}
+
+static struct affine affine_given(int rank, size_t i)
+{
+    return (struct affine){given(rank, i) | 1, given(rank, i + 500000)};
+}
+
+struct located {
+    double value;
+    int rank;
+};
+
+static void affine_set(void *at, int rank, size_t i)
+{
+    ((struct affine *) at)[i] = affine_given(rank, i);
+}
+
+static bool affine_is(const void *at, int size, size_t i)
+{
+    struct affine all = affine_given(0, i), got = ((const struct affine *) at)[i];
+    for (int rank = 1; rank < size; rank++)
+        all = after(all, affine_given(rank, i));
+    return got.a == all.a && got.b == all.b;
+}
+
+static void double_set(void *at, int rank, size_t i)
+{
+    ((double *) at)[i] = given(rank, i) % 4096;
+}
+
+static bool double_is(const void *at, int size, size_t i)
+{
+    double all = 0;
+    for (int rank = 0; rank < size; rank++)
+        all += given(rank, i) % 4096;
+    return ((const double *) at)[i] == all;
+}
+
+static void located_set(void *at, int rank, size_t i)
+{
+    ((struct located *) at)[i].value = given(rank, i) % 16;
+    ((struct located *) at)[i].rank = rank;
+}
+
+static bool located_is(const void *at, int size, size_t i)
+{
+    int best = 0;
+    for (int rank = 1; rank < size; rank++)
+        if (given(rank, i) % 16 > given(best, i) % 16)
+            best = rank;
+    const struct located *got = &((const struct located *) at)[i];
+    return got->value == given(best, i) % 16 && got->rank == best;
+}
+
+static MPI_Datatype affine_type;
+static MPI_Op affine_operation;
+
+static void reduce(MPI_Comm comm, int rank, int size, size_t count, bool all)
+{
+    static const struct {
+        size_t bytes;
+        void (*set)(void *at, int rank, size_t i);
+        bool (*is)(const void *at, int size, size_t i);
+    } kinds[] = {{sizeof(struct affine), affine_set, affine_is},
+                 {sizeof(double), double_set, double_is},
+                 {sizeof(struct located), located_set, located_is}};
+    uint32_t kind = all_draw(3);
+    MPI_Datatype type = kind == 0 ? affine_type : kind == 1 ? MPI_DOUBLE : MPI_DOUBLE_INT;
+    MPI_Op op = kind == 0 ? affine_operation : kind == 1 ? MPI_SUM : MPI_MAXLOC;
+    int root = all ? rank : (int) all_draw((uint32_t) size);
+    bool in_place = all_draw(3) == 0 && rank == root;
+    struct buffer from = buffer_new(count * kinds[kind].bytes);
+    struct buffer to = buffer_new(count * kinds[kind].bytes);
+    for (size_t i = 0; i < count; i++)
+        kinds[kind].set(in_place ? to.bytes : from.bytes, rank, i);
+    const void *give = in_place ? MPI_IN_PLACE : from.bytes;
+    if (all)
+        MPI_Allreduce(give, to.bytes, (int) count, type, op, comm);
+    else
+        MPI_Reduce(give, to.bytes, (int) count, type, op, root, comm);
+    for (size_t i = 0; i < count && rank == root; i++)
+        if (!kinds[kind].is(to.bytes, size, i))
+            fail(rank, i, kind, -1);
+    buffer_end(&from);
+    buffer_end(&to);
+}
+
+// --- barriers: no rank leaves before all have come
+// -------------------------------------------------
+
+static void barrier(MPI_Comm comm, int rank, int size)
+{
+    struct timespec now;
+    double came, left, *all = malloc(2 * (size_t) size * sizeof(double));
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    came = (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
+    MPI_Barrier(comm);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    left = (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
+    double mine[2] = {came, left};
+    MPI_Gather(mine, 2, MPI_DOUBLE, all, 2, MPI_DOUBLE, 0, comm);
+    for (int a = 0; a < size && rank == 0; a++)
+        for (int b = 0; b < size; b++)
+            if (all[2 * a] > all[2 * b + 1])
+                fail(b, 0, all[2 * b + 1], all[2 * a]);
+    free(all);
+}
+
+// --- the program ---------------------------------------------------------------------------------
+
+// Ranks come at different times: now and then one is far behind.
+static void dawdle(void)
+{
+    if (draw(&own_state, 50) == 0) {
+        const struct timespec time = {.tv_nsec = draw(&own_state, 2000000)};
+        nanosleep(&time, NULL);
+    }
+}
+
+static size_t count_draw(size_t most)
+{
+    switch (all_draw(4)) {
+    case 0:
+        return 1 + all_draw(4);
+    case 1:
+        return 1 + all_draw(200);
+    case 2:
+        return 1 + all_draw(4000) % most;
+    default:
+        return all_draw(10) ? 1 + all_draw(30) : 1 + all_draw((uint32_t) most);
+    }
+}
+
+static void one_round(MPI_Comm comm)
+{
+    static const char *const names[] = {"MPI_Bcast",     "MPI_Allgather", "MPI_Alltoall",
+                                        "MPI_Allreduce", "MPI_Reduce",    "MPI_Barrier"};
+    int rank, size;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    uint32_t kind = all_draw(6);
+    size_t count = count_draw(BYTES_MAX / sizeof(double));
+    what = names[kind];
+    dawdle();
+    switch (kind) {
+    case 0:
+        bcast(comm, rank, size, count);
+        break;
+    case 1:
+        exchange(comm, rank, size, count, false);
+        break;
+    case 2:
+        exchange(comm, rank, size, 1 + count / (size_t) size, true);
+        break;
+    case 3:
+        reduce(comm, rank, size, count, true);
+        break;
+    case 4:
+        reduce(comm, rank, size, count, false);
+        break;
+    default:
+        barrier(comm, rank, size);
+    }
+}
+
+// The operations that went by coll/node from here on.
+static MPI_T_pvar_session session;
+static MPI_T_pvar_handle by_area = MPI_T_PVAR_HANDLE_NULL;
+
+static void by_area_begin(void)
+{
+    int index, count, threads;
+    MPI_T_init_thread(MPI_THREAD_SINGLE, &threads);
+    MPI_T_pvar_session_create(&session);
+    if (!MPI_T_pvar_get_index("coll_node_operations", MPI_T_PVAR_CLASS_COUNTER, &index))
+        MPI_T_pvar_handle_alloc(session, index, NULL, &by_area, &count);
+}
+
+static unsigned long long by_area_end(void)
+{
+    unsigned long long value = 0;
+    if (by_area != MPI_T_PVAR_HANDLE_NULL)
+        MPI_T_pvar_read(session, by_area, &value);
+    MPI_T_pvar_session_free(&session);
+    MPI_T_finalize();
+    return value;
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Comm comms[COMMS];
+    if (argc < 3)
+        return 2;
+    MPI_Init(&argc, &argv);
+    by_area_begin();
+    MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+    shared_state = strtoull(argv[1], NULL, 10);
+    own_state = shared_state * 31 + (uint64_t) world_rank;
+    MPI_Type_contiguous(2, MPI_UINT32_T, &affine_type);
+    MPI_Type_commit(&affine_type);
+    MPI_Op_create(affine_op, 0, &affine_operation);
+    for (int i = 0; i < COMMS; i++)
+        MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+    for (round_number = 0; round_number < atoi(argv[2]); round_number++) {
+        int i = (int) all_draw(COMMS);
+        if (all_draw(100) == 0) { // another one: whole, in another order, or of some ranks
+            MPI_Comm_free(&comms[i]);
+            int key = all_draw(2) ? world_rank : -world_rank;
+            MPI_Comm_split(MPI_COMM_WORLD, all_draw(3) ? 0 : world_rank % 2, key, &comms[i]);
+        }
+        one_round(comms[i]);
+    }
+    for (int i = 0; i < COMMS; i++)
+        MPI_Comm_free(&comms[i]);
+    unsigned long long operations = by_area_end();
+    if (world_rank == 0)
+        printf("%llu of %s operations by the area\n", operations, argv[2]);
+    if (!operations && argc > 3 && strcmp(argv[3], "--by-area") == 0)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    MPI_Op_free(&affine_operation);
+    MPI_Type_free(&affine_type);
+    MPI_Finalize();
+    return 0;
+}

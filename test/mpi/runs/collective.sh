@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Collective operations through the memory of a node (coll/node), which are checked, mixed with those that
+# are too large for it, on communicators that come and go.
+#
+# Processors count as short, so that it is used on machines with many, too.
+collective="--mca pml multilane --mca btl self,shm --mca pml_multilane_wait sleep"
+elsewhere_without 'collective.@(2|4|9.large|17)'
+rounds=400
+[ -z "$whole" ] || rounds=2000
+[ -z "$MULTILANE_LONG" ] || rounds=20000
+
+# shellcheck disable=SC2086
+collective_runs() {
+    local ranks
+    for ranks in 2 3 4 5 9 17; do
+        mpi collective.$ranks $ranks $collective -- collective "$ranks" $rounds --by-area
+    done
+    # In several turns each.
+    for ranks in 3 9; do
+        mpi collective.$ranks.large $ranks $collective --mca coll_node_bytes_max 1000000 \
+            -- collective $((10 + ranks)) $rounds --by-area
+    done
+    # Other messages come meanwhile, and what is left out is not there.
+    mpi collective.without 4 --mca pml multilane --mca btl self,shm --mca coll ^node -- collective 1 100
+    mpi collective.tcp 3 --mca pml multilane --mca btl self,tcp --mca btl_tcp_if_include lo -- collective 2 100
+}
+collective_runs
