@@ -15,7 +15,7 @@ import tempfile
 
 TOP = os.path.abspath(os.environ.get("srcdir") or os.path.join(os.path.dirname(__file__), ".."))
 DOCUMENT = os.path.join(TOP, "doc", "parameters.md")
-COMPONENTS = ("pml multilane", "btl shm", "btl sock", "btl verbs", "btl cuda")
+COMPONENTS = ("pml multilane", "btl shm", "btl sock", "btl verbs", "btl cuda", "coll node")
 SKIPPED = 77
 
 # The first pattern that a name matches; a name that matches none has the type of its value.

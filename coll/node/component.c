@@ -9,7 +9,7 @@
 /* Above Open MPI's own, and below coll/multilane, which takes device memory out of the way. */
 #define PRIORITY 90
 
-unsigned long long node_bytes_max = 16384;
+unsigned long long node_bytes_max = 65536;
 _Atomic unsigned long long node_operations;
 
 extern mca_coll_base_component_t mca_coll_node_component;

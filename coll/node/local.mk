@@ -3,6 +3,7 @@
 component_LTLIBRARIES += mca_coll_node.la
 mca_coll_node_la_SOURCES = \
 	coll/node/area.c \
+	coll/node/calls.c \
 	coll/node/component.c \
 	coll/node/module.c \
 	coll/node/node.h \

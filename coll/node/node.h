@@ -33,6 +33,16 @@ typedef struct node_module {
 } node_module_t;
 OBJ_CLASS_DECLARATION(node_module_t);
 
+enum node_call {
+    NODE_BARRIER,
+    NODE_BCAST,
+    NODE_REDUCE,
+    NODE_ALLREDUCE,
+    NODE_ALLGATHER,
+    NODE_ALLTOALL,
+    NODE_CALLS
+};
+
 /* --- component.c --- */
 
 extern __attribute__((visibility("hidden"))) unsigned long long node_bytes_max;
@@ -48,6 +58,9 @@ void area_leave(node_module_t *node);
 
 /* --- waits.c --- */
 
+/* No turn ends any more: `status` for this process, and an error for the others. */
+int node_fail(node_module_t *node, int status);
+
 /* What the job's memory and the PML offer; false: they are not there. */
 bool node_services_find(struct multilane_commons *commons);
 /* Does this process share its processor? */
@@ -62,6 +75,14 @@ int node_wait_others(node_module_t *node, int tag);
 int node_wait_result(node_module_t *node, int tag);
 /* Wakes those that sleep, after what they wait for has come. */
 void node_wake(const node_module_t *node);
+
+/* --- calls.c: all call the same operation, or it ends in an error --- */
+
+/* The same number for the same root and length. */
+uint32_t node_call_word(enum node_call call, int root, size_t bytes);
+/* After all have arrived; or, of the process that has written the result, after that. */
+int node_all_call_this(node_module_t *node);
+int node_root_calls_this(node_module_t *node);
 
 /* --- operations.c --- */
 

@@ -5,15 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Does the operation go by the area? `bytes`: what a process gives, or reads of the result; equal
- * in all. An error in *status. */
-static bool goes_by_area(node_module_t *node, size_t bytes, int *status)
+/* Does the operation go by the area? `bytes`: what a process gives, or reads of the result, and
+ * `root`: equal in all. An error in *status. */
+static bool goes_by_area(node_module_t *node, enum node_call call, int root, size_t bytes,
+                         int *status)
 {
     *status = OMPI_SUCCESS;
     if (OPAL_UNLIKELY(node->operations <= NODE_OPERATIONS_BELOW) &&
         ++node->operations > NODE_OPERATIONS_BELOW)
         *status = area_obtain(node);
     node->turns.is_short = bytes <= SHORT_BYTES;
+    node->turns.call = node_call_word(call, root, bytes);
     if (!node->turns.area || bytes > node_bytes_max)
         return false;
     atomic_fetch_add_explicit(&node_operations, 1, memory_order_relaxed);
@@ -44,8 +46,10 @@ static int arrive_and_meet(node_module_t *node, int tag)
 {
     if (!turn_arrive(&node->turns, node->me))
         return node_wait_result(node, tag);
-    publish(node);
-    return OMPI_SUCCESS;
+    int status = node_all_call_this(node);
+    if (status == OMPI_SUCCESS)
+        publish(node);
+    return status;
 }
 
 static size_t lesser(size_t a, size_t b)
@@ -157,7 +161,7 @@ int node_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
     node_module_t *node = (node_module_t *) module;
     int status;
-    if (!goes_by_area(node, 0, &status))
+    if (!goes_by_area(node, NODE_BARRIER, 0, 0, &status))
         return status != OMPI_SUCCESS
                    ? status
                    : node->below.coll_barrier(comm, node->below.coll_barrier_module);
@@ -178,6 +182,8 @@ static int bcast_turn(node_module_t *node, unsigned char *bytes, size_t length, 
     }
     status = node_wait_result(node, MCA_COLL_BASE_TAG_BCAST);
     if (status == OMPI_SUCCESS)
+        status = node_root_calls_this(node);
+    if (status == OMPI_SUCCESS)
         memcpy(bytes, turn_result(&node->turns)->bytes, length);
     return status;
 }
@@ -190,7 +196,7 @@ int node_bcast(void *buffer, compat_count count, ompi_datatype_t *type, int root
     size_t bytes = packed_bytes((size_t) count, type);
     struct image image;
     int status;
-    if (!goes_by_area(node, bytes, &status))
+    if (!goes_by_area(node, NODE_BCAST, root, bytes, &status))
         return BELOW(node, status, bcast, buffer, count, type, root);
     status = is_root ? image_pack(&image, buffer, (size_t) count, type)
                      : image_make(&image, buffer, (size_t) count, type);
@@ -213,6 +219,8 @@ static int reduce_turn(node_module_t *node, const struct elements *elements, siz
     if (is_root && status == OMPI_SUCCESS)
         status = node_wait_others(node, MCA_COLL_BASE_TAG_REDUCE);
     if (is_root && status == OMPI_SUCCESS)
+        status = node_all_call_this(node);
+    if (is_root && status == OMPI_SUCCESS)
         elements_reduce(elements, count, &node->turns, to);
     return status;
 }
@@ -223,8 +231,11 @@ static int allreduce_turn(node_module_t *node, const struct elements *elements, 
     void *result = elements_in(elements, turn_result(&node->turns));
     int status = elements_give(node, elements, count, from, MCA_COLL_BASE_TAG_ALLREDUCE);
     if (turn_arrive(&node->turns, node->me)) {
-        elements_reduce(elements, count, &node->turns, result);
-        publish(node);
+        status = node_all_call_this(node);
+        if (status == OMPI_SUCCESS) {
+            elements_reduce(elements, count, &node->turns, result);
+            publish(node);
+        }
     } else if (status == OMPI_SUCCESS) {
         status = node_wait_result(node, MCA_COLL_BASE_TAG_ALLREDUCE);
     }
@@ -258,7 +269,7 @@ int node_reduce(const void *from, void *to, compat_count count, ompi_datatype_t 
 {
     node_module_t *node = (node_module_t *) module;
     int status;
-    bool goes = goes_by_area(node, packed_bytes((size_t) count, type), &status);
+    bool goes = goes_by_area(node, NODE_REDUCE, root, packed_bytes((size_t) count, type), &status);
     struct elements elements = elements_of(node, type, op);
     (void) comm;
     if (!goes || !elements.each)
@@ -271,7 +282,7 @@ int node_allreduce(const void *from, void *to, compat_count count, ompi_datatype
 {
     node_module_t *node = (node_module_t *) module;
     int status;
-    bool goes = goes_by_area(node, packed_bytes((size_t) count, type), &status);
+    bool goes = goes_by_area(node, NODE_ALLREDUCE, 0, packed_bytes((size_t) count, type), &status);
     struct elements elements = elements_of(node, type, op);
     (void) comm;
     if (!goes || !elements.each)
@@ -331,7 +342,7 @@ int node_allgather(const void *from, compat_count from_count, ompi_datatype_t *f
     node_module_t *node = (node_module_t *) module;
     int status;
     (void) comm;
-    if (!goes_by_area(node, packed_bytes((size_t) count, type), &status))
+    if (!goes_by_area(node, NODE_ALLGATHER, 0, packed_bytes((size_t) count, type), &status))
         return BELOW(node, status, allgather, from, from_count, from_type, to, count, type);
     return exchange_typed(node, from, (size_t) from_count, from_type, to, (size_t) count, type,
                           false, MCA_COLL_BASE_TAG_ALLGATHER);
@@ -345,7 +356,7 @@ int node_alltoall(const void *from, compat_count from_count, ompi_datatype_t *fr
     size_t bytes = node->turns.ranks * packed_bytes((size_t) count, type);
     int status;
     (void) comm;
-    if (!goes_by_area(node, bytes, &status))
+    if (!goes_by_area(node, NODE_ALLTOALL, 0, bytes, &status))
         return BELOW(node, status, alltoall, from, from_count, from_type, to, count, type);
     return exchange_typed(node, from, (size_t) from_count, from_type, to, (size_t) count, type,
                           true, MCA_COLL_BASE_TAG_ALLTOALL);

@@ -23,18 +23,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define AREA_ALIGN   128u /* processors fetch two lines at once */
+#define AREA_ALIGN  128u /* processors fetch two lines at once */
+#define SHORT_BYTES 112u /* a short result */
+#ifndef TURN_COUNTS      /* test/unit/node_model.c has fewer */
 #define TURN_COUNTS  128u
 #define TURN_SLOTS   2u /* of a process */
 #define TURN_RESULTS 8u
-#define TURN_SHORTS  64u /* results of at most so many bytes: */
-#define SHORT_BYTES  112u
+#define TURN_SHORTS  64u
+#endif
 
-/* The number is on the line of the first bytes, so that a reader has both at once. */
+/* Number and call are on the line of the first bytes, so that a reader has all at once. */
 struct slot {
-    _Alignas(
-        64) _Atomic uint32_t number; /* the turn's, plus 1: the result is there, or its owner */
-    _Alignas(16) unsigned char bytes[];
+    /* Of a result that is there: the turn's, plus 1. */
+    _Alignas(64) _Atomic uint32_t number;
+    uint32_t reserved;
+    /* Of a process's slot: the last turn that it has come to, plus 1, and below that what it calls
+     * in it. Relaxed: it may be further by the time that it is read. Of a result: its root's call.
+     */
+    _Atomic uint64_t arrival;
+    unsigned char bytes[];
 };
 
 #define SLOT_HEAD_BYTES offsetof(struct slot, bytes)
@@ -57,7 +64,8 @@ struct turns {
     uint32_t slot_bytes; /* of data */
     size_t slot_stride;
     uint32_t turn;
-    bool is_short;             /* its result */
+    uint32_t call;             /* in it: what, with which root and length; the same for all */
+    bool is_short;             /* the result */
     uint32_t due[TURN_COUNTS]; /* what each count is when all have arrived */
 };
 
@@ -95,22 +103,41 @@ static inline struct slot *turn_slot(const struct turns *turns, uint32_t rank)
     return turn_slot_at(turns, TURN_RESULTS + rank * TURN_SLOTS + turns->turn % TURN_SLOTS);
 }
 
+static inline uint64_t turn_arrival(const struct turns *turns)
+{
+    return (uint64_t) (turns->turn + 1) << 32 | turns->call;
+}
+
 /* The process arrives at the turn under way. True: it is the last. Release and acquire: what all
  * wrote before they arrived is there for the last one. Sequentially consistent: see `sleepers`. */
 static inline bool turn_arrive(struct turns *turns, uint32_t me)
 {
     uint32_t at = turns->turn % TURN_COUNTS;
     turns->due[at] += turns->ranks;
-    /* Relaxed: it only tells others who has come. */
-    atomic_store_explicit(&turn_slot(turns, me)->number, turns->turn + 1, memory_order_relaxed);
+    atomic_store_explicit(&turn_slot(turns, me)->arrival, turn_arrival(turns),
+                          memory_order_relaxed);
     return atomic_fetch_add_explicit(&turns->area->arrived[at], 1, memory_order_seq_cst) + 1 ==
            turns->due[at];
 }
 
 static inline bool turn_is_there(const struct turns *turns, uint32_t rank)
 {
-    return atomic_load_explicit(&turn_slot(turns, rank)->number, memory_order_relaxed) ==
-           turns->turn + 1;
+    uint64_t arrival = atomic_load_explicit(&turn_slot(turns, rank)->arrival, memory_order_relaxed);
+    return arrival >> 32 == turns->turn + 1;
+}
+
+/* The first that has come to the turn with another call, and *call; the number of ranks: none that
+ * is still there. */
+static inline uint32_t turn_stranger(const struct turns *turns, uint32_t *call)
+{
+    for (uint32_t rank = 0; rank < turns->ranks; rank++) {
+        uint64_t arrival =
+            atomic_load_explicit(&turn_slot(turns, rank)->arrival, memory_order_relaxed);
+        *call = (uint32_t) arrival;
+        if (arrival >> 32 == turns->turn + 1 && *call != turns->call)
+            return rank;
+    }
+    return turns->ranks;
 }
 
 /* The same for all that follow: else *word is what to wait for, and *seen its value. */
@@ -157,6 +184,7 @@ static inline bool turn_has_result(const struct turns *turns, const _Atomic uint
 /* The result is written. Sequentially consistent: see `sleepers`. */
 static inline void turn_publish(const struct turns *turns)
 {
+    atomic_store_explicit(&turn_result(turns)->arrival, turn_arrival(turns), memory_order_relaxed);
     atomic_store_explicit(&turn_result(turns)->number, turns->turn + 1, memory_order_seq_cst);
 }
 

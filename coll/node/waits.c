@@ -47,8 +47,7 @@ static int missing(const void *with)
     return -1;
 }
 
-/* The turn will not end: nor will any other on this communicator. */
-static int node_fail(node_module_t *node, int status)
+int node_fail(node_module_t *node, int status)
 {
     atomic_store_explicit(&node->turns.area->failed, 1, memory_order_seq_cst);
     for (uint32_t rank = 0; rank < node->turns.ranks; rank++)

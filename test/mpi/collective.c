@@ -3,8 +3,10 @@
 // out of them. Plain MPI.
 //
 //   collective SEED ROUNDS [--by-area]
+//   collective SEED ROUNDS --differ
 //
-// --by-area: fails where coll/node has carried none of them.
+// --by-area: fails where coll/node has carried none of them. --differ: in the end rank 1 calls
+// another operation than the others.
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -385,6 +387,15 @@ int main(int argc, char **argv)
             MPI_Comm_split(MPI_COMM_WORLD, all_draw(3) ? 0 : world_rank % 2, key, &comms[i]);
         }
         one_round(comms[i]);
+    }
+    if (argc > 3 && strcmp(argv[3], "--differ") == 0) {
+        int in = 1, out;
+        for (int i = 0; i < 10; i++)
+            MPI_Barrier(MPI_COMM_WORLD);
+        if (world_rank == 1)
+            MPI_Allreduce(&in, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        else
+            MPI_Barrier(MPI_COMM_WORLD);
     }
     for (int i = 0; i < COMMS; i++)
         MPI_Comm_free(&comms[i]);

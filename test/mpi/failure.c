@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A process dies: what ULFM promises to the others holds over the PML. Needs Open MPI 5.0 or later,
- * started with --with-ft ulfm; the last rank is the one that dies. */
+ * started with --with-ft ulfm; the last rank is the one that dies. With an argument barriers go
+ * through shared memory, where those who wait in one learn of the death. */
 #include <mpi.h>
 
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <mpi-ext.h>
 
 static int rank, size;
+static MPI_Comm together; /* null: no barrier is looked at */
 
 static void expect(int error, int class_wanted, const char *what)
 {
@@ -70,6 +72,13 @@ static void talk_to_the_dead(void)
     free(large);
 }
 
+static void meet_without_the_dead(void)
+{
+    for (int i = 0; i < 2; i++)
+        expect(MPI_Barrier(together), MPIX_ERR_PROC_FAILED, "barrier that the dead do not reach");
+    MPI_Comm_free(&together);
+}
+
 static void wait_for_revoke(void)
 {
     int value;
@@ -100,6 +109,12 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Barrier(MPI_COMM_WORLD);
+    together = MPI_COMM_NULL;
+    if (argc > 1) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &together);
+        for (int i = 0; i < 10; i++)
+            MPI_Barrier(together);
+    }
     if (rank == size - 1) {
         move_much(0);
         raise(SIGKILL);
@@ -107,9 +122,13 @@ int main(int argc, char **argv)
     if (rank == 0) {
         move_much(size - 1);
         what_moved_ends();
+        if (together != MPI_COMM_NULL)
+            meet_without_the_dead();
         talk_to_the_dead();
         MPIX_Comm_revoke(MPI_COMM_WORLD);
     } else {
+        if (together != MPI_COMM_NULL)
+            meet_without_the_dead();
         wait_for_revoke();
     }
     go_on();

@@ -72,7 +72,7 @@ test/unit/libcalls_plain.so:
 
 # The ring and biased locks: their tests, and all interleavings of small ones.
 ring_tests = test/unit/bias_test test/unit/ring_test test/unit/ring_model test/unit/ring_move_model test/unit/bell_model \
-	test/unit/offer_model
+	test/unit/offer_model test/unit/node_model
 check_PROGRAMS += $(ring_tests)
 TESTS += $(ring_tests)
 test_unit_ring_test_SOURCES = test/unit/ring_test.c
@@ -82,6 +82,7 @@ test_unit_bell_model_SOURCES = test/unit/bell_model.c test/unit/walk.c test/unit
 test_unit_ring_model_SOURCES = test/unit/ring_model.c test/unit/walk.c test/unit/walk.h
 test_unit_offer_model_SOURCES = test/unit/offer_model.c test/unit/walk.c test/unit/walk.h
 test_unit_ring_move_model_SOURCES = test/unit/ring_move_model.c test/unit/walk.c test/unit/walk.h
+test_unit_node_model_SOURCES = test/unit/node_model.c
 
 # The PML: product code all but for what lies around it (its BTLs, Open MPI's progress, the clock).
 # Of the PML's library each takes the files that it needs.

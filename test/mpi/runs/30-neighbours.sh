@@ -11,10 +11,11 @@ fi
 # and then not at all, under ob1 as well (5.0.7: 2 of 15 runs under each), sometimes before it has
 # passed on what was said: such a run is done again, twice at most.
 ulfm_run() {
-    local output status try
+    local lane=$1 output status try
+    shift
     for try in 1 2 3; do
-        output=$(limit_s=12 mpirun_run 4 --with-ft ulfm --mca pml multilane --mca btl "self,$1" \
-            --mca btl_tcp_if_include lo -- failure 2>&1)
+        output=$(limit_s=12 mpirun_run 4 --with-ft ulfm --mca pml multilane --mca btl "self,$lane" \
+            --mca btl_tcp_if_include lo "$@" 2>&1)
         status=$?
         printf 'try %s: status %s\n%s\n' "$try" "$status" "$output"
         grep -q 'others went on' <<<"$output" && return
@@ -28,6 +29,7 @@ elif [ -n "$sanitizer" ]; then
     skip "${prefix}neighbours.ulfm" "a killed process ends a job of sanitized programs"
 else
     for lane in "$sm" tcp shm; do
-        check "${prefix}neighbours.ulfm.$lane" ulfm_run "$lane"
+        check "${prefix}neighbours.ulfm.$lane" ulfm_run "$lane" -- failure
     done
+    check "${prefix}neighbours.ulfm.node" ulfm_run shm --mca pml_multilane_wait sleep -- failure barriers
 fi

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Walks all orders in which processes may take the steps of their turns (coll/node/turn.h), over
+ * all short sequences of operations: each reads what belongs to its turn, none waits for ever, and
+ * whoever sleeps is woken. Stores come to memory at once here; that no store passes a later load
+ * where it must not is what the orders stated in turn.h are for (test/unit/bell_model.c). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TURN_COUNTS  8u
+#define TURN_SLOTS   2u
+#define TURN_RESULTS 2u
+#define TURN_SHORTS  4u
+#include "coll/node/turn.h"
+
+#define RANKS_MAX   3u
+#define TURNS_MAX   9u
+#define SLOT        32u
+#define VISITED_MAX (1u << 22)
+
+/* Of the root, or rank 0, where the operation has one. */
+enum operation { BARRIER, BCAST, BCAST_SHORT, BCAST_LAST, REDUCE, ALLREDUCE, GATHER, OPERATIONS };
+
+/* What is wrong on purpose. */
+enum fault { NO_FAULT, GIVES_AT_ONCE, TELLS_AT_ONCE, WAKES_NONE, SLEEPS_UNSEEN, FAULTS };
+static const char *const faults[] = {"nothing", "slots written too soon",
+                                     "results written too soon", "sleepers that are not woken",
+                                     "a sleep without a last look"};
+
+/* The next step of a process, and of its wait: a look; another one once it counts as a sleeper; it
+ * says that it sleeps; the last look. */
+enum step { ENTER, GIVE, ARRIVE, LAST, WAIT, READ, WAKE, DONE };
+enum wait_step { LOOK, COUNTED, UNSEEN, ASLEEP, SLEEPING };
+
+struct process {
+    struct turns turns; /* `area` null: the state has it */
+    uint8_t step, wait, at, next;
+    bool is_last;
+};
+
+struct state {
+    struct process processes[RANKS_MAX];
+    uint8_t asleep[RANKS_MAX];
+    uint32_t seen[RANKS_MAX]; /* of a sleeper, when it looked */
+    _Alignas(AREA_ALIGN) unsigned char area[sizeof(struct area) +
+                                            (TURN_RESULTS + TURN_SLOTS * RANKS_MAX) * AREA_ALIGN];
+};
+
+static uint32_t ranks, turn_count;
+static enum operation operations[TURNS_MAX];
+static enum fault fault;
+static const char *failure;
+static uint64_t *visited, states;
+static unsigned long long walked;
+
+static uint64_t hash_of(const struct state *state)
+{
+    uint64_t hash = 0x9e3779b97f4a7c15u, word;
+    for (size_t i = 0; i + sizeof(word) <= sizeof(*state); i += sizeof(word)) {
+        memcpy(&word, (const unsigned char *) state + i, sizeof(word));
+        hash = (hash ^ word) * 0xff51afd7ed558ccdu;
+        hash ^= hash >> 32;
+    }
+    return hash ? hash : 1;
+}
+
+/* False: it was seen. */
+static bool visit(const struct state *state)
+{
+    uint64_t hash = hash_of(state);
+    for (uint64_t at = hash % VISITED_MAX;; at = (at + 1) % VISITED_MAX) {
+        if (visited[at] == hash)
+            return false;
+        if (!visited[at]) {
+            visited[at] = hash;
+            states++;
+            return states < VISITED_MAX / 2;
+        }
+    }
+}
+
+static uint32_t root_of(enum operation operation)
+{
+    return operation == BCAST_LAST ? ranks - 1 : 0;
+}
+
+static bool is_bcast(enum operation operation)
+{
+    return operation == BCAST || operation == BCAST_SHORT || operation == BCAST_LAST;
+}
+
+static uint32_t token(uint32_t turn, uint32_t rank)
+{
+    return (turn + 1) << 8 | rank;
+}
+
+static void write_token(struct slot *slot, uint32_t value)
+{
+    memcpy(slot->bytes, &value, sizeof(value));
+}
+
+static void expect_token(struct slot *slot, uint32_t value)
+{
+    uint32_t is;
+    memcpy(&is, slot->bytes, sizeof(is));
+    if (is != value)
+        failure = "a process reads what is not of its turn";
+}
+
+/* What the process waits for at this step of its operation; null: it does not wait. */
+typedef bool (*is_over_fn)(const struct turns *turns, const _Atomic uint32_t **word,
+                           uint32_t *seen);
+
+static is_over_fn waits_for(const struct process *process, uint32_t me)
+{
+    enum operation operation = operations[process->turns.turn];
+    bool is_root = root_of(operation) == me;
+    if (process->step == ENTER) {
+        if (is_bcast(operation))
+            return is_root && fault != TELLS_AT_ONCE ? turn_may_tell : NULL;
+        return operation == BARRIER || fault == GIVES_AT_ONCE ? NULL : turn_may_give;
+    }
+    if (is_bcast(operation))
+        return is_root ? NULL : turn_has_result;
+    if (operation == REDUCE)
+        return is_root ? turn_is_full : NULL;
+    return process->is_last ? NULL : turn_has_result;
+}
+
+/* The process begins to wake those that sleep. */
+static void wake_then(struct process *process, enum step next)
+{
+    process->next = (uint8_t) next;
+    process->at = 0;
+    process->step = fault != WAKES_NONE && turn_has_sleepers(&process->turns) ? WAKE : next;
+}
+
+static void turn_over(struct process *process)
+{
+    process->turns.turn++;
+    process->is_last = false;
+    process->at = 0;
+    process->step = process->turns.turn == turn_count ? DONE : ENTER;
+    if (process->step == ENTER)
+        process->turns.is_short = operations[process->turns.turn] == BCAST_SHORT;
+}
+
+/* False: the process can do nothing now. */
+static bool wait_step(struct state *state, uint32_t me, enum step next)
+{
+    struct process *process = &state->processes[me];
+    struct turns *turns = &process->turns;
+    is_over_fn is_over = waits_for(process, me);
+    const _Atomic uint32_t *word;
+    uint32_t seen;
+    bool over = !is_over || is_over(turns, &word, &seen);
+    switch ((enum wait_step) process->wait) {
+    case LOOK:
+        if (!over) {
+            atomic_fetch_add(&turns->area->sleepers, 1);
+            process->wait = COUNTED;
+        } else {
+            process->step = (uint8_t) next;
+        }
+        return true;
+    case COUNTED:
+        if (over) {
+            atomic_fetch_sub(&turns->area->sleepers, 1);
+            process->wait = LOOK;
+            process->step = (uint8_t) next;
+        } else {
+            state->seen[me] = seen;
+            process->wait = UNSEEN;
+        }
+        return true;
+    case UNSEEN:
+        state->asleep[me] = 1;
+        process->wait = ASLEEP;
+        return true;
+    case ASLEEP: /* the last look, at the word alone */
+        is_over(turns, &word, &seen);
+        process->wait = fault != SLEEPS_UNSEEN && seen != state->seen[me] ? COUNTED : SLEEPING;
+        if (process->wait == COUNTED)
+            state->asleep[me] = 0;
+        return true;
+    default:
+        if (state->asleep[me])
+            return false;
+        process->wait = COUNTED;
+        return true;
+    }
+}
+
+static void give_step(struct process *process, uint32_t me)
+{
+    enum operation operation = operations[process->turns.turn];
+    if (is_bcast(operation) && root_of(operation) == me)
+        write_token(turn_result(&process->turns), token(process->turns.turn, me));
+    else if (operation != BARRIER && !is_bcast(operation))
+        write_token(turn_slot(&process->turns, me), token(process->turns.turn, me));
+    process->step = ARRIVE;
+}
+
+static void last_step(struct process *process, uint32_t me)
+{
+    struct turns *turns = &process->turns;
+    enum operation operation = operations[turns->turn];
+    bool tells =
+        is_bcast(operation) ? root_of(operation) == me : process->is_last && operation != REDUCE;
+    if (!tells) {
+        process->step = WAIT;
+        return;
+    }
+    if (operation == ALLREDUCE && process->at < ranks) {
+        expect_token(turn_slot(turns, process->at), token(turns->turn, process->at));
+        if (++process->at == ranks)
+            write_token(turn_result(turns), token(turns->turn, 0));
+        return;
+    }
+    turn_publish(turns);
+    wake_then(process, WAIT);
+}
+
+static void read_step(struct process *process, uint32_t me)
+{
+    struct turns *turns = &process->turns;
+    enum operation operation = operations[turns->turn];
+    bool reads_all = operation == GATHER || (operation == REDUCE && root_of(operation) == me);
+    if (reads_all && process->at < ranks) {
+        expect_token(turn_slot(turns, process->at), token(turns->turn, process->at));
+        process->at++;
+        return;
+    }
+    if (is_bcast(operation) || operation == ALLREDUCE)
+        expect_token(turn_result(turns), token(turns->turn, root_of(operation)));
+    turn_over(process);
+}
+
+/* False: it can take none now. */
+static bool take_step(struct state *state, uint32_t me)
+{
+    struct process *process = &state->processes[me];
+    process->turns.area = (struct area *) (void *) state->area;
+    bool moved = true;
+    switch ((enum step) process->step) {
+    case ENTER:
+        moved = wait_step(state, me, GIVE);
+        break;
+    case GIVE:
+        give_step(process, me);
+        break;
+    case ARRIVE:
+        process->is_last = turn_arrive(&process->turns, me);
+        if (process->is_last)
+            wake_then(process, LAST);
+        else
+            process->step = LAST;
+        process->at = process->step == LAST ? 0 : process->at;
+        break;
+    case LAST:
+        last_step(process, me);
+        break;
+    case WAIT:
+        moved = wait_step(state, me, READ);
+        if (process->step == READ)
+            process->at = 0;
+        break;
+    case READ:
+        read_step(process, me);
+        break;
+    case WAKE:
+        if (process->at < ranks)
+            state->asleep[process->at++] = 0;
+        else
+            process->step = process->next, process->at = 0;
+        break;
+    default:
+        moved = false;
+    }
+    process->turns.area = NULL;
+    return moved;
+}
+
+static void walk(const struct state *state)
+{
+    bool any = false, all_done = true;
+    if (failure || !visit(state))
+        return;
+    for (uint32_t me = 0; me < ranks; me++) {
+        struct state next = *state;
+        all_done = all_done && state->processes[me].step == DONE;
+        if (!take_step(&next, me))
+            continue;
+        any = true;
+        walk(&next);
+    }
+    if (!any && !all_done)
+        failure = "a process waits for ever";
+}
+
+static void sequence_walk(void)
+{
+    struct state *first = aligned_alloc(AREA_ALIGN, sizeof(*first));
+    memset(first, 0, sizeof(*first));
+    memset(visited, 0, VISITED_MAX * sizeof(*visited));
+    states = 0;
+    for (uint32_t rank = 0; rank < ranks; rank++)
+        first->processes[rank].turns = (struct turns){.ranks = ranks,
+                                                      .slot_bytes = SLOT,
+                                                      .slot_stride = AREA_ALIGN,
+                                                      .is_short = operations[0] == BCAST_SHORT};
+    walk(first);
+    if (states >= VISITED_MAX / 2)
+        failure = "too many states";
+    walked += states;
+    free(first);
+}
+
+/* All sequences of that length; stops at a failure. */
+static void all_walk(uint32_t of_ranks, uint32_t turns)
+{
+    uint64_t count = 1;
+    ranks = of_ranks;
+    turn_count = turns;
+    for (uint32_t i = 0; i < turns; i++)
+        count *= OPERATIONS;
+    for (uint64_t number = 0; number < count && !failure; number++) {
+        uint64_t rest = number;
+        for (uint32_t i = 0; i < turns; i++, rest /= OPERATIONS)
+            operations[i] = (enum operation)(rest % OPERATIONS);
+        sequence_walk();
+    }
+}
+
+/* The same operation again and again, then another: the next in the list, or the third. */
+static void same_walk(uint32_t of_ranks, uint32_t turns)
+{
+    ranks = of_ranks;
+    turn_count = turns;
+    for (int same = 0; same < OPERATIONS && !failure; same++)
+        for (int last = 1; last < 4 && !failure; last += 2) {
+            for (uint32_t i = 0; i < turns; i++)
+                operations[i] = (enum operation)(i + 1 < turns ? same : (same + last) % OPERATIONS);
+            sequence_walk();
+        }
+}
+
+static void walk_all(void)
+{
+    failure = NULL;
+    walked = 0;
+    all_walk(2, 3);
+    if (!failure)
+        same_walk(2, 8);
+    if (!failure)
+        same_walk(3, 3);
+}
+
+int main(void)
+{
+    const char *walks = getenv("MULTILANE_WALKS");
+    if (walks && strcmp(walks, "no") == 0) {
+        printf("left out: another build walks it\n");
+        return 77;
+    }
+    visited = malloc(VISITED_MAX * sizeof(*visited));
+    for (fault = NO_FAULT; fault < FAULTS; fault++) {
+        walk_all();
+        printf("%s wrong: %llu states, %s\n", faults[fault], walked,
+               failure ? failure : "nothing found");
+        if ((failure == NULL) != (fault == NO_FAULT))
+            return 1;
+    }
+    free(visited);
+    return 0;
+}
