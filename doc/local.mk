@@ -3,5 +3,5 @@
 
 dist_man_MANS += doc/multilane-calibrate.1 doc/multilane-doctor.1 doc/multilane-plan.1 doc/multilane-top.1
 EXTRA_DIST += doc/install.md doc/parameters.md doc/explain-and-calibrate.md doc/device-memory.md \
-	doc/diagnose.md doc/failover.md doc/ledger.md doc/limits.md doc/model.md \
-	doc/overlap.md doc/scale.md doc/testing.md doc/architecture.md doc/parameters.py
+	doc/collectives.md doc/diagnose.md doc/failover.md doc/ledger.md doc/limits.md doc/model.md \
+	doc/overlap.md doc/scale.md doc/sock.md doc/testing.md doc/architecture.md doc/parameters.py

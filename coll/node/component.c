@@ -20,7 +20,7 @@ static int component_register(void)
         return OMPI_ERR_NOT_AVAILABLE;
     (void) mca_base_component_var_register(
         &mca_coll_node_component.collm_version, "bytes_max",
-        "Collective operations go through the memory of a node if each process gives and gets at "
+        "Collective operations go through the memory of a node if a process gives or gets at "
         "most so many bytes in its part of it. The same for all processes of a job",
         MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &node_bytes_max);

@@ -7,7 +7,7 @@ import re
 import sys
 
 TOP = os.environ.get("srcdir", os.path.join(os.path.dirname(__file__), "..", ".."))
-SOURCES = ("common", "pml", "btl", "coll", "osc/multilane", "include", "tools")
+SOURCES = ("common", "pml", "btl", "coll/multilane", "coll/node", "osc/multilane", "include", "tools")
 FOLDERS = SOURCES + ("doc", "test")
 BUILT = {"multilane-plan", "multilane-top", "MPI_Send"}
 problems = []

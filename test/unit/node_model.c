@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Walks all orders in which processes may take the steps of their turns (coll/node/turn.h), over
  * all short sequences of operations: each reads what belongs to its turn, none waits for ever, and
- * whoever sleeps is woken. Stores come to memory at once here; that no store passes a later load
+ * who sleeps is woken. Stores come to memory at once here; that no store passes a later load
  * where it must not is what the orders stated in turn.h are for (test/unit/bell_model.c). */
 #include <stdio.h>
 #include <stdlib.h>
