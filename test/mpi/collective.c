@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#define COMMS     4
+#define COMMS     10
 #define BYTES_MAX 200000
 #define GUARD     16
 

@@ -392,6 +392,8 @@ int main(int argc, char **argv)
     buffer = calloc(1, LARGE);
     culprit = seed % size;
     other = (culprit + 1 + seed / size % (size > 1 ? size - 1 : 1)) % size;
+    for (int i = argc > 3 ? atoi(argv[3]) : 0; i > 0; i--)
+        MPI_Barrier(MPI_COMM_WORLD);
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && buffer && size > 1; i++)
         if (strcmp(name, kinds[i].name) == 0)
             kinds[i].run();

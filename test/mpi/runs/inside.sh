@@ -13,6 +13,10 @@ check "${prefix}inside.healthy" "$top/test/mpi/hangs.py" "$build" "$mpirun" heal
 # A rank says by itself what it waits for, and goes on.
 mpi_says inside.hang_s "multilane: rank [0-9]+ .* waits 1\.[0-9] s in MPI_Barrier for rank [0-9]+, MPI_COMM_WORLD" 3 \
     --mca pml multilane --mca btl self,shm --mca mpi_yield_when_idle 1 --mca pml_multilane_hang_s 1 -- hang late 1
+# The same through the memory of the node (coll/node), which a communicator gets after some barriers: it
+# names the rank that has not come.
+mpi_says inside.hang_s.node "multilane: rank [02] .* waits 1\.[0-9] s in MPI_Barrier for rank 1, MPI_COMM_WORLD" 3 \
+    --mca pml multilane --mca btl self,shm --mca pml_multilane_wait sleep --mca pml_multilane_hang_s 1 -- hang late 1 10
 inside_says_nothing() {
     local output
     output=$(mpirun_run 3 --mca pml multilane --mca btl self,shm --mca mpi_yield_when_idle 1 -- hang late 1 2>&1) ||
