@@ -6,25 +6,40 @@
 
 #define SHM_EXTENSION "mca_btl_shm_multilane_v4"
 
-static const struct multilane_service *service;
-static struct multilane_commons commons;
+/* Written while no area is there, as before and after MPI; else only compared. */
+static struct {
+    opal_mutex_t lock;
+    const struct multilane_service *service;
+    struct multilane_commons commons;
+} found = {.lock = OPAL_MUTEX_STATIC_INIT};
 
-bool node_services_find(struct multilane_commons *found)
+static void found_set(const struct multilane_service *service,
+                      const struct multilane_commons *commons)
+{
+    OPAL_THREAD_LOCK(&found.lock);
+    if (found.service != service || found.commons.memory != commons->memory) {
+        found.service = service;
+        found.commons = *commons;
+    }
+    OPAL_THREAD_UNLOCK(&found.lock);
+}
+
+bool node_services_find(struct multilane_commons *commons)
 {
     const struct multilane_extension *lane = dlsym(RTLD_DEFAULT, SHM_EXTENSION);
-    service = dlsym(RTLD_DEFAULT, MULTILANE_SERVICE_SYMBOL);
+    const struct multilane_service *service = dlsym(RTLD_DEFAULT, MULTILANE_SERVICE_SYMBOL);
     if (!lane || lane->version != MULTILANE_EXTENSION_VERSION ||
         lane->struct_bytes < sizeof(*lane) || !service ||
         service->version != MULTILANE_SERVICE_VERSION || service->struct_bytes < sizeof(*service) ||
-        !lane->commons(&commons))
+        !lane->commons(commons))
         return false;
-    *found = commons;
+    found_set(service, commons);
     return true;
 }
 
 bool node_shares(void)
 {
-    return service->shares();
+    return found.service->shares();
 }
 
 void node_wake(const node_module_t *node)
@@ -33,8 +48,8 @@ void node_wake(const node_module_t *node)
     if (!turn_has_sleepers(turns))
         return;
     for (uint32_t rank = 0; rank < turns->ranks; rank++)
-        if (node->parts[rank] != commons.part)
-            commons.wake(node->parts[rank]);
+        if (node->parts[rank] != found.commons.part)
+            found.commons.wake(node->parts[rank]);
 }
 
 /* The first that has not arrived at the turn under way. Another thread may ask. */
@@ -51,7 +66,7 @@ int node_fail(node_module_t *node, int status)
 {
     atomic_store_explicit(&node->turns.area->failed, 1, memory_order_seq_cst);
     for (uint32_t rank = 0; rank < node->turns.ranks; rank++)
-        commons.wake(node->parts[rank]);
+        found.commons.wake(node->parts[rank]);
     return status;
 }
 
@@ -61,7 +76,7 @@ static int look(const void *with)
     if (atomic_load_explicit(&node->turns.area->failed, memory_order_relaxed))
         return COMPAT_ERR_PROC_FAILED;
     for (uint32_t rank = 0; rank < node->turns.ranks; rank++)
-        if (!turn_is_there(&node->turns, rank) && !commons.lives(node->parts[rank]))
+        if (!turn_is_there(&node->turns, rank) && !found.commons.lives(node->parts[rank]))
             return COMPAT_ERR_PROC_FAILED;
     return OMPI_SUCCESS;
 }
@@ -79,7 +94,7 @@ static int wait_until(node_module_t *node, is_over_fn is_over, int tag)
         return OMPI_SUCCESS;
     atomic_fetch_add_explicit(&turns->area->sleepers, 1, memory_order_seq_cst);
     while (status == OMPI_SUCCESS && !is_over(turns, &wait.word, &wait.seen))
-        status = service->wait(&wait);
+        status = found.service->wait(&wait);
     atomic_fetch_sub_explicit(&turns->area->sleepers, 1, memory_order_relaxed);
     return status == OMPI_SUCCESS ? OMPI_SUCCESS : node_fail(node, status);
 }
