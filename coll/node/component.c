@@ -9,7 +9,7 @@
 /* Above Open MPI's own, and below coll/multilane, which takes device memory out of the way. */
 #define PRIORITY 90
 
-unsigned long long node_bytes_max = 65536;
+unsigned long long node_bytes_max = 262144;
 _Atomic unsigned long long node_operations;
 
 extern mca_coll_base_component_t mca_coll_node_component;
@@ -20,8 +20,8 @@ static int component_register(void)
         return OMPI_ERR_NOT_AVAILABLE;
     (void) mca_base_component_var_register(
         &mca_coll_node_component.collm_version, "bytes_max",
-        "Collective operations go through the memory of a node if a process gives or gets at "
-        "most so many bytes in its part of it. The same for all processes of a job",
+        "Collective operations go through the memory of a node up to so many bytes of a process, "
+        "MPI_Alltoall up to a quarter. The same for all processes of a job",
         MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &node_bytes_max);
     (void) mca_base_component_pvar_register(
