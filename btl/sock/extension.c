@@ -70,7 +70,14 @@ static int poll_peer(mca_btl_base_module_t *btl, sock_peer_t *peer)
 }
 
 MULTILANE_EXTENSION_DEFINE(sock) = {
-    MULTILANE_EXTENSION_HEAD, .attributes = attributes,     .poll = poll_peer,
-    .fence = sock_fence,      .fence_ask = sock_fence_note, .fence_hear = sock_fence_note_heard,
-    .rouse_by = sock_wake_by, .will_sleep = sock_wake_arm,  .round_trip_s = round_trip_s,
+    MULTILANE_EXTENSION_HEAD,
+    .attributes = attributes,
+    .poll = poll_peer,
+    .fence = sock_fence,
+    .fence_ask = sock_fence_note,
+    .fence_hear = sock_fence_note_heard,
+    .rouse_by = sock_wake_by,
+    .will_sleep = sock_wake_arm,
+    .round_trip_s = round_trip_s,
+    .is_proven = sock_link_is_proven,
 };

@@ -20,6 +20,8 @@
 /* The pause after a failed call, at first and at most. */
 #define PAUSE_FIRST_MS 10u
 #define PAUSE_MOST_MS  200u
+/* The same for a rail that has never led anywhere, while another one works. */
+#define PAUSE_SPARE_MS 3000u
 /* How often the kernel is asked about a connection by which something is under way. */
 #define PROBE_MS 50u
 /* A process whose port refuses calls for so long is gone. */
@@ -55,6 +57,7 @@ void sock_link_call(sock_peer_t *peer)
     peer->caller = sock_socket_call(peer);
     if (peer->caller)
         return;
+    peer->call_error = errno;
     if (peer->call_pause_ms == 0)
         SOCK_SAY("process %s cannot be called by %s: %s. It is tried again, and what is sent to it "
                  "waits%s.",
@@ -67,17 +70,21 @@ void sock_link_call(sock_peer_t *peer)
 /* Under its lock: the call came to nothing; `error` is the system's number, or 0. */
 static void caller_drop(sock_peer_t *peer, int error)
 {
+    const uint32_t most =
+        peer->is_spare && !peer->was_linked ? PAUSE_SPARE_MS : PAUSE_MOST_MS;
+
     if (!peer->caller)
         return;
     sock_socket_close(peer->caller);
     peer->caller = NULL;
+    peer->call_error = error;
     if (error != ECONNREFUSED)
         peer->refused_since_ms = 0;
     else if (peer->refused_since_ms == 0)
         peer->refused_since_ms = sock_now_ms();
     peer->call_pause_ms = peer->call_pause_ms == 0 ? PAUSE_FIRST_MS : 2 * peer->call_pause_ms;
-    if (peer->call_pause_ms > PAUSE_MOST_MS)
-        peer->call_pause_ms = PAUSE_MOST_MS;
+    if (peer->call_pause_ms > most)
+        peer->call_pause_ms = most;
     peer->call_next_ms = sock_now_ms() + peer->call_pause_ms;
 }
 
@@ -420,6 +427,25 @@ static void link_tick(sock_peer_t *peer, uint64_t now_ms)
     }
 }
 
+bool sock_link_is_proven(mca_btl_base_module_t *btl, sock_peer_t *peer, char *why, size_t room)
+{
+    char from[ADDRESS_TEXT_BYTES], to[ADDRESS_TEXT_BYTES];
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    bool is = peer->was_linked;
+    peer->is_tried = true;
+    if (!is)
+        sock_link_call(peer);
+    if (!is && room > 0)
+        snprintf(why, room, "has no connection from %s to %s: %s",
+                 sock_address_text(&sock.record.addresses[module_of(btl)->rail], from),
+                 sock_address_text(&peer->theirs, to),
+                 peer->caller && peer->caller->is_connected ? "it is connected, but not greeted"
+                 : peer->call_error != 0 ? strerror(peer->call_error) : "no answer");
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return is;
+}
+
 /* Is the process connected by another rail? With no lock held. */
 static bool another_works(const sock_peer_t *peer)
 {
@@ -454,13 +480,15 @@ static void outage_say(sock_peer_t *peer, uint64_t down_ms)
 }
 
 /* Under the peer's lock: why it is to be given up, or NULL. */
-static const char *gives_up(sock_peer_t *peer, bool another, uint64_t now_ms)
+static const char *gives_up(sock_peer_t *peer, uint64_t now_ms)
 {
+    if (peer->is_spare && peer->is_tried && !peer->was_linked)
+        return NULL; /* nothing waits for it */
     if (peer->refused_since_ms != 0 && now_ms - peer->refused_since_ms >= REFUSED_MS)
         return "it refuses connections; its process has probably ended";
     bool is_down = peer->down_since_ms != 0 && !(peer->caller && peer->caller->is_connected);
     uint64_t down_ms = is_down ? now_ms - peer->down_since_ms : 0;
-    if (another)
+    if (peer->is_spare)
         return down_ms >= PATIENCE_MS ? "nothing gets through" : NULL;
     outage_say(peer, down_ms);
     return down_ms >= (uint64_t) sock.lost_s * 1000 ? "nothing gets through (btl_sock_lost_s)"
@@ -474,6 +502,7 @@ void sock_link_tick(sock_peer_t *peer, uint64_t now_ms)
     OPAL_THREAD_UNLOCK(&peer->lock);
     bool another = is_down && another_works(peer);
     OPAL_THREAD_LOCK(&peer->lock);
+    peer->is_spare = another;
     if (sock_peer_state(peer) == PEER_UP) {
         if (peer->caller && !peer->caller->is_connected &&
             now_ms - peer->caller->since_ms >= CALL_MS)
@@ -482,7 +511,7 @@ void sock_link_tick(sock_peer_t *peer, uint64_t now_ms)
             link_tick(peer, now_ms);
         else if (!sock_queue_is_empty(peer) || peer->down_since_ms != 0)
             sock_link_call(peer);
-        const char *why = gives_up(peer, another, now_ms);
+        const char *why = gives_up(peer, now_ms);
         if (why)
             sock_link_give_up(peer, why);
     }

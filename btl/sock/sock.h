@@ -161,6 +161,9 @@ struct mca_btl_base_endpoint_t {
     bool known;            /* by btl_add_procs */
     bool has_address;      /* what follows is filled in */
     bool said_down;        /* that it is out of reach */
+    bool is_tried;         /* while another rail works, nothing is sent here before it connects */
+    bool is_spare;         /* another rail works, as the clock saw it last */
+    int call_error;        /* what the last failed call met: the system's number; 0: no answer */
     struct sock_address theirs;
     struct seal their_secret;
     uint32_t their_rail;
@@ -365,6 +368,8 @@ double sock_socket_round_trip_s(const struct sock_socket *socket);
 /* link.c. P, unless it says otherwise. */
 /* Under the peer's lock, by any thread: calls the peer, unless it does so already or must wait. */
 void sock_link_call(sock_peer_t *peer);
+/* The extension's is_proven. */
+bool sock_link_is_proven(mca_btl_base_module_t *btl, sock_peer_t *peer, char *why, size_t room);
 /* Under its lock, by any thread: the thread that polls is to give it up. */
 void sock_link_give_up(sock_peer_t *peer, const char *why);
 /* The peer's connection has ended. */

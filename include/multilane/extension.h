@@ -284,6 +284,12 @@ struct multilane_extension {
      * of this one; 0: there is none yet. */
     double (*round_trip_s)(struct mca_btl_base_module_t *btl,
                            struct mca_btl_base_endpoint_t *endpoint);
+    /* Of a BTL that finds out by trying whether a lane leads to the peer. Begins to try, and goes
+     * on until it succeeds. False: the peer has not answered there yet; `why`, of `room` bytes,
+     * says in words what it was that came instead. The PML sends by another lane until then, so
+     * that a lane that leads nowhere need not be given up. */
+    bool (*is_proven)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                      char *why, size_t room);
 };
 
 #endif

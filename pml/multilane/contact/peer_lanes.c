@@ -118,6 +118,8 @@ static void lanes_frame(struct peer *peer, uint8_t first, uint8_t count)
         lane->reserve = NULL;
         lane->largest = largest - WIRE_ENVELOPE_MAX;
         lane->flags &= ~not_offered(lane);
+        if (!lane_is_proven(lane, NULL, 0)) /* before others see the lane */
+            atomic_init(&lane->health.state, LANE_UNPROVEN);
     }
 }
 

@@ -47,8 +47,9 @@ static inline void speed_store(_Atomic uint64_t *word, uint64_t value)
 
 enum lane_state {
     LANE_UP,
-    LANE_SILENT, /* does not answer: not used until it does */
-    LANE_BROKEN  /* its BTL reported an error: not used again, unless made anew */
+    LANE_SILENT,   /* does not answer: not used until it does */
+    LANE_UNPROVEN, /* its BTL tries whether it leads to the peer: nothing is given to it */
+    LANE_BROKEN    /* its BTL reported an error: not used again, unless made anew */
 };
 
 /* Whether a lane answers. The delivery's lock guards all but the state. See health.c. */
@@ -61,7 +62,7 @@ struct lane_health {
     uint64_t pause_ns;    /* pause between questions to a silent lane */
     uint64_t noted_ns;    /* when the other end of the broken lane was last told of it */
     uint32_t said;        /* changes printed so far; for the thread in watch.c */
-    char why[128];
+    char why[256];
 };
 
 struct lane {
@@ -226,6 +227,15 @@ static inline bool lane_is_lost(const struct lane *lane)
 {
     return atomic_load_explicit(&lane->lost, memory_order_relaxed);
 }
+
+/* Does it take its part of a message now? */
+static inline bool lane_carries(const struct lane *lane)
+{
+    return !lane_is_lost(lane) && lane_state(lane) != LANE_UNPROVEN;
+}
+
+/* Has its BTL found out that it leads to the peer? If not, `why` says what came instead. */
+bool lane_is_proven(const struct lane *lane, char *why, size_t room);
 
 /* Can the lane get (put) these bytes in place, with its alignment? */
 bool lane_can_get(const struct lane *lane, uint64_t remote, const void *local, size_t size);

@@ -232,6 +232,22 @@ rails_sock() { # REGEX RATES [lab's options] --
     printf '%s\n' "$output"
     grep -q ', 0 wrong' <<<"$output" && grep -Eq "$regex" <<<"$output"
 }
+# A rail that leads nowhere from the start: nothing is given to it, so nothing is late or has to be taken back;
+# it is a lane when it leads somewhere.
+# shellcheck disable=SC2086
+rails_sock_proven() { # RANKS PLACES SECONDS REGEX EVENT...
+    local ranks=$1 places=$2 seconds=$3 regex=$4 output
+    shift 4
+    output=$(rails_run "$ranks" 800,800 "$@" -- --host "$places" --bind-to none --mca mpi_yield_when_idle 1 $sock \
+        --mca pml_multilane_explain 1 -- "$build/test/lab/all_to_all" 2 "$seconds" 2>&1)
+    local status=$?
+    printf '%s\n' "$output"
+    [ $status = 0 ] && grep -q 'lane sock .* is left out.*rail1 10.99.1.[0-9] to rail1 10.99.1.[0-9]: no answer' <<<"$output" &&
+        grep -Eq "$regex" <<<"$output" && ! grep -q 'nothing gets through' <<<"$output"
+}
+check "${prefix}rails.sock.leads-nowhere" rails_sock_proven 4 a:2,b:2 1 'sock:rail1 to rank [23] is left out: it has no connection' \
+    --at 0:silence:1
+check "${prefix}rails.sock.leads-there-late" rails_sock_proven 2 a:1,b:1 6 'lane sock .* used again' --at 0:silence:1 --at 2:repair:1
 check "${prefix}rails.sock.one-is-cut" rails_sock 'used again' 800,800 "${sock_begin[@]}" --at 1:cut:0 --at 2:repair:0
 check "${prefix}rails.sock.the-only-one-is-cut" rails_sock 'in reach again' 800 "${sock_begin[@]}" --at 1:cut:0 --at 4:repair:0
 if [ -n "$whole" ]; then
