@@ -58,7 +58,9 @@ static void frame_count(struct taking *taking, bool wants_ack)
     sock_peer_t *peer = taking->peer;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    peer->have++;
+    if (peer->have++ == peer->told)
+        peer->owed_since_ms = sock_now_ms();
+    sock_peer_watch(peer);
     peer->wrongs = 0;
     peer->owes |= wants_ack;
     OPAL_THREAD_UNLOCK(&peer->lock);

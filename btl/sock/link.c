@@ -52,6 +52,7 @@ void sock_link_call(sock_peer_t *peer)
     if (peer->caller || !peer->has_address || sock_peer_state(peer) != PEER_UP ||
         sock_now_ms() < peer->call_next_ms)
         return;
+    sock_peer_watch(peer);
     if (peer->down_since_ms == 0 && !peer->link)
         peer->down_since_ms = sock_now_ms();
     peer->caller = sock_socket_call(peer);
@@ -70,8 +71,7 @@ void sock_link_call(sock_peer_t *peer)
 /* Under its lock: the call came to nothing; `error` is the system's number, or 0. */
 static void caller_drop(sock_peer_t *peer, int error)
 {
-    const uint32_t most =
-        peer->is_spare && !peer->was_linked ? PAUSE_SPARE_MS : PAUSE_MOST_MS;
+    const uint32_t most = peer->is_spare && !peer->was_linked ? PAUSE_SPARE_MS : PAUSE_MOST_MS;
 
     if (!peer->caller)
         return;
@@ -185,11 +185,13 @@ void sock_link_give_up(sock_peer_t *peer, const char *why)
 {
     if (!peer->failure)
         peer->failure = why;
+    sock_peer_watch(peer);
     /* Release: pairs with the exchange in progress. */
     atomic_store_explicit(&sock.attention, true, memory_order_release);
 }
 
-void sock_link_attend(sock_peer_t *peer)
+/* Does what `failure` asks for. */
+static void attend(sock_peer_t *peer)
 {
     struct sock_module *module = peer->module;
     char text[160];
@@ -419,9 +421,7 @@ static void link_tick(sock_peer_t *peer, uint64_t now_ms)
         peer->down_since_ms = 0;
         caller_drop(peer, 0); /* it came back by itself */
     }
-    if (peer->have == peer->told) {
-        peer->owed_since_ms = now_ms;
-    } else if (now_ms - peer->owed_since_ms >= OWED_MS) {
+    if (peer->have != peer->told && now_ms - peer->owed_since_ms >= OWED_MS) {
         peer->owes = true;
         sock_queue_write(peer);
     }
@@ -441,7 +441,8 @@ bool sock_link_is_proven(mca_btl_base_module_t *btl, sock_peer_t *peer, char *wh
                  sock_address_text(&sock.record.addresses[module_of(btl)->rail], from),
                  sock_address_text(&peer->theirs, to),
                  peer->caller && peer->caller->is_connected ? "it is connected, but not greeted"
-                 : peer->call_error != 0 ? strerror(peer->call_error) : "no answer");
+                 : peer->call_error != 0                    ? strerror(peer->call_error)
+                                                            : "no answer");
     OPAL_THREAD_UNLOCK(&peer->lock);
     return is;
 }
@@ -495,6 +496,14 @@ static const char *gives_up(sock_peer_t *peer, uint64_t now_ms)
                                                     : NULL;
 }
 
+/* Under its lock: to others nothing happens but by a call or an event. */
+static bool clock_matters(const sock_peer_t *peer)
+{
+    return peer->failure || (sock_peer_state(peer) == PEER_UP &&
+                             (peer->caller || peer->down_since_ms != 0 ||
+                              peer->have != peer->told || !sock_queue_is_empty(peer)));
+}
+
 void sock_link_tick(sock_peer_t *peer, uint64_t now_ms)
 {
     OPAL_THREAD_LOCK(&peer->lock);
@@ -516,5 +525,10 @@ void sock_link_tick(sock_peer_t *peer, uint64_t now_ms)
             sock_link_give_up(peer, why);
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
-    sock_link_attend(peer);
+    attend(peer);
+    OPAL_THREAD_LOCK(&peer->lock);
+    peer->is_watched = false;
+    if (clock_matters(peer))
+        sock_peer_watch(peer);
+    OPAL_THREAD_UNLOCK(&peer->lock);
 }

@@ -209,6 +209,9 @@ struct mca_btl_base_endpoint_t {
     struct sock_module *module;
     opal_process_name_t name;
     struct mca_btl_base_endpoint_t *next; /* in the module's table */
+
+    bool is_watched; /* under the lock: in the list of those that the clock matters to */
+    struct mca_btl_base_endpoint_t *next_watched;
 };
 
 typedef struct mca_btl_base_endpoint_t sock_peer_t;
@@ -248,8 +251,9 @@ struct sock_state {
 
     int poll_fd;
     _Atomic bool polling;
-    _Atomic bool attention;    /* a peer is to be given up */
-    _Atomic uint64_t clock_ms; /* sock_now_ms; from 1 */
+    _Atomic bool attention;       /* a peer is to be given up */
+    sock_peer_t *_Atomic watched; /* the peers that the clock matters to */
+    _Atomic uint64_t clock_ms;    /* sock_now_ms; from 1 */
     /* P from here on. */
     unsigned char *buffer; /* what is read goes here first, unless its place is known */
     struct sock_socket *guests, *closed;
@@ -308,6 +312,11 @@ sock_peer_t *sock_peer_get(struct sock_module *module, const opal_process_name_t
 void sock_peers_visit(struct sock_module *module, bool (*visit)(sock_peer_t *peer, void *context),
                       void *context);
 void sock_peers_free(struct sock_module *module);
+/* Under its lock: the clock matters to it, until sock_link_tick finds that it does not. */
+void sock_peer_watch(sock_peer_t *peer);
+/* P: takes the list of those to which the clock matters: all at once, so that none can come back
+ * while another thread adds one. */
+sock_peer_t *sock_peers_watched(void);
 /* Under its lock: begins a new session, with nothing sent or received. */
 void sock_peer_begin(sock_peer_t *peer, uint32_t session);
 
@@ -374,13 +383,12 @@ bool sock_link_is_proven(mca_btl_base_module_t *btl, sock_peer_t *peer, char *wh
 void sock_link_give_up(sock_peer_t *peer, const char *why);
 /* The peer's connection has ended. */
 void sock_link_broke(sock_peer_t *peer, const char *why);
-/* Does what `failure` asks for. */
-void sock_link_attend(sock_peer_t *peer);
 /* The other end is called by `socket`, a guest that has proven who it is. False: not now. */
 bool sock_link_accept(sock_peer_t *peer, struct sock_socket *socket, const struct greeting *hello);
 /* An event of a caller. */
 void sock_caller_event(struct sock_socket *socket);
-/* Looks at the clock for this peer. */
+/* Looks at the clock for a peer that was taken from the list, and gives it up if `failure` asks for
+ * that. It goes back if the clock still matters to it. */
 void sock_link_tick(sock_peer_t *peer, uint64_t now_ms);
 
 /* guests.c. P. */
