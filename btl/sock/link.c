@@ -71,10 +71,10 @@ void sock_link_call(sock_peer_t *peer)
 /* Under its lock: the call came to nothing; `error` is the system's number, or 0. */
 static void caller_drop(sock_peer_t *peer, int error)
 {
-    const uint32_t most = peer->is_spare && !peer->was_linked ? PAUSE_SPARE_MS : PAUSE_MOST_MS;
-
     if (!peer->caller)
         return;
+    bool leads_nowhere = peer->is_spare && !peer->was_linked && !peer->caller->is_connected;
+    const uint32_t most = leads_nowhere ? PAUSE_SPARE_MS : PAUSE_MOST_MS;
     sock_socket_close(peer->caller);
     peer->caller = NULL;
     peer->call_error = error;

@@ -508,6 +508,20 @@ static void test_lane_that_is_proven_in_time_changes_nothing(void)
     end();
 }
 
+/* To try costs nothing, and no message waits for it. */
+static void test_lane_that_is_tried_is_made_anew_soon(void)
+{
+    begin();
+    lanes[0].extension = &proving;
+    keep_one();
+    pass(100);
+    renewed[0] = 0;
+    break_lane(0);
+    pass((unsigned) parameters.suspect_ms / 2);
+    CHECK(renewed[0] == 1 && lane_state(&lanes[0]) == LANE_SILENT, "%u times", renewed[0]);
+    end();
+}
+
 /* What a silent lane was given while there was no other one goes by the one that is back. */
 static void test_silent_lane_keeps_nothing_when_another_is_back(void)
 {
@@ -597,6 +611,7 @@ int main(void)
     test_nothing_is_given_to_a_lane_that_is_not_proven();
     test_lane_that_leads_nowhere_is_left_out();
     test_lane_that_is_proven_in_time_changes_nothing();
+    test_lane_that_is_tried_is_made_anew_soon();
     test_silent_lane_keeps_nothing_when_another_is_back();
     test_unknown_endpoint_shows_nothing();
     test_sockets_are_asked_once_a_second();

@@ -152,8 +152,7 @@ int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_le
 
 bool lane_is_proven(const struct lane *lane, char *why, size_t room)
 {
-    return !lane->extension || !lane->extension->is_proven ||
-           lane->extension->is_proven(lane->btl, lane->endpoint, why, room);
+    return !lane_is_tried(lane) || lane->extension->is_proven(lane->btl, lane->endpoint, why, room);
 }
 
 int lane_fence(struct lane *lane)

@@ -234,6 +234,12 @@ static inline bool lane_carries(const struct lane *lane)
     return !lane_is_lost(lane) && lane_state(lane) != LANE_UNPROVEN;
 }
 
+/* Does its BTL find out by trying whether it leads to the peer? */
+static inline bool lane_is_tried(const struct lane *lane)
+{
+    return lane->extension && lane->extension->is_proven;
+}
+
 /* Has its BTL found out that it leads to the peer? If not, `why` says what came instead. */
 bool lane_is_proven(const struct lane *lane, char *why, size_t room);
 

@@ -179,6 +179,12 @@ static void look_unproven(struct delivery *delivery, struct lane *lane, struct l
         (void) health_set(delivery, lane, LANE_SILENT, why);
 }
 
+/* One that is tried before it carries anything may come back, or not, at any time. */
+static uint64_t renew_after_ns(const struct lane *lane)
+{
+    return lane_is_tried(lane) ? suspect_ns() / 4 : RENEW_AFTER * suspect_ns();
+}
+
 static void look_lane(struct delivery *delivery, struct lane *lane, struct look *look)
 {
     struct lane_health *mine = &lane->health;
@@ -214,7 +220,7 @@ static void look_lane(struct delivery *delivery, struct lane *lane, struct look 
             mine->noted_ns = look->now;
             look->note_lanes |= UINT64_C(1) << lane->index;
         }
-        if (look->now - mine->asked_ns >= RENEW_AFTER * suspect_ns()) {
+        if (look->now - mine->asked_ns >= renew_after_ns(lane)) {
             mine->asked_ns = look->now;
             look->renew_lanes |= UINT64_C(1) << lane->index;
         }
