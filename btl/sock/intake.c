@@ -89,6 +89,8 @@ static void message_take(struct taking *taking, const struct frame_header *heade
 
     segment.seg_addr.pval = bytes;
     frame_count(taking, header->flags & FRAME_WANTS_ACK);
+    if (sock.is_ending)
+        return;
     if (compat_btl_deliver(&taking->peer->module->super, taking->peer, header->tag, &segment, 1) ||
         said)
         return;

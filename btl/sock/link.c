@@ -59,11 +59,10 @@ void sock_link_call(sock_peer_t *peer)
     if (peer->caller)
         return;
     peer->call_error = errno;
-    if (peer->call_pause_ms == 0)
+    if (!sock_is_exhausted(errno) && peer->call_pause_ms == 0)
         SOCK_SAY("process %s cannot be called by %s: %s. It is tried again, and what is sent to it "
-                 "waits%s.",
-                 OPAL_NAME_PRINT(peer->name), peer->module->device, strerror(errno),
-                 errno == EMFILE ? " (ulimit -n)" : "");
+                 "waits.",
+                 OPAL_NAME_PRINT(peer->name), peer->module->device, strerror(errno));
     peer->call_pause_ms = PAUSE_MOST_MS;
     peer->call_next_ms = sock_now_ms() + peer->call_pause_ms;
 }
@@ -211,7 +210,7 @@ static void attend(sock_peer_t *peer)
     OPAL_THREAD_LOCK(&peer->lock);
     caller_drop(peer, 0);
     sock_queue_take(peer, &works);
-    bool tells = peer->known && !module->finalized;
+    bool tells = peer->known && !sock.is_ending;
     opal_proc_t *proc = peer->proc;
     OPAL_THREAD_UNLOCK(&peer->lock);
     snprintf(text, sizeof(text), "%s: %s", module->device, why);

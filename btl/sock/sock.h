@@ -228,7 +228,6 @@ struct sock_module {
     /* Guards the table of peers, which only grows while the module lives. */
     opal_mutex_t lock;
     sock_peer_t *_Atomic buckets[PEER_BUCKETS];
-    bool finalized;
     mca_btl_base_module_error_cb_fn_t error_callback;
 };
 
@@ -248,6 +247,7 @@ struct sock_state {
     uint32_t module_count;
     opal_free_list_t small, large;
     bool lists_ready;
+    bool is_ending; /* who was told of messages and ends may be gone */
 
     int poll_fd;
     _Atomic bool polling;
@@ -258,6 +258,7 @@ struct sock_state {
     unsigned char *buffer; /* what is read goes here first, unless its place is known */
     struct sock_socket *guests, *closed;
     uint32_t guest_count;
+    int spare_fd; /* what is left where the process has opened all others */
     sock_peer_t *hot[HOT_PEERS];
     uint32_t hot_next;
     uint32_t hot_empty; /* looks at the hot ones in a row that found nothing */
@@ -363,6 +364,10 @@ void sock_sockets_free(void);
 bool sock_listen(struct sock_module *module, struct sock_address *address, char *why, size_t room);
 /* The socket begins to connect to the peer's address; NULL: errno says why not. */
 struct sock_socket *sock_socket_call(sock_peer_t *peer);
+/* Has the process, or the node, no room for one more connection? That is said once. */
+bool sock_is_exhausted(int error);
+/* A descriptor for sock.spare_fd. */
+int sock_spare_open(void);
 /* What the kernel is to tell of it: that it can be read, or written. */
 void sock_socket_watch(struct sock_socket *socket, bool reads, bool writes);
 /* Reads on in the greeting that comes. 1: it is whole; 0: not yet; -1: the connection is over. */
@@ -395,7 +400,8 @@ void sock_link_tick(sock_peer_t *peer, uint64_t now_ms);
 void sock_listener_event(struct sock_socket *socket);
 void sock_guest_event(struct sock_socket *socket);
 void sock_guests_tick(uint64_t now_ms);
-void sock_guests_close(void);
+/* Of a module that ends. */
+void sock_guests_close(const struct sock_module *module);
 
 /* fence.c: the extension's fence, fence_ask and fence_hear. */
 int sock_fence(mca_btl_base_module_t *btl, sock_peer_t *peer);

@@ -314,6 +314,18 @@ static void wrong_frames_are_named(const mca_btl_base_registration_handle_t *han
     connection_end();
 }
 
+/* The code that takes messages may be unloaded before the lane ends. */
+static void message_at_the_end_is_dropped(const unsigned char *stream)
+{
+    connection_make();
+    delivered = 0;
+    sock.is_ending = true;
+    CHECK(!bytes_bring(stream, sizeof(struct frame_header)), "a message of no bytes");
+    CHECK(delivered == 0 && peer->have == 1, "%lu were handed out", delivered);
+    sock.is_ending = false;
+    connection_end();
+}
+
 /* --- the clock --- */
 
 static unsigned watched(void)
@@ -378,6 +390,7 @@ int main(void)
     wrong_bytes_end_the_connection(stream, bytes);
     wrong_frames_are_named(handle);
     hostile = false;
+    message_at_the_end_is_dropped(stream);
     clock_looks_at_peers_with_something_to_watch(stream);
     sock_deregister_memory(NULL, handle);
     sock_registrations_close();

@@ -248,6 +248,16 @@ rails_sock_proven() { # RANKS PLACES SECONDS REGEX EVENT...
 check "${prefix}rails.sock.leads-nowhere" rails_sock_proven 4 a:2,b:2 1 'sock:rail1 to rank [23] is left out: it has no connection' \
     --at 0:silence:1
 check "${prefix}rails.sock.leads-there-late" rails_sock_proven 2 a:1,b:1 6 'lane sock .* used again' --at 0:silence:1 --at 2:repair:1
+# A process that may make three connections more, toward two others over two rails: each has one.
+# shellcheck disable=SC2086
+rails_sock_descriptors() {
+    local output
+    output=$(rails_run 3 800,800 --hosts 3 -- --host a:1,b:1,c:1 --bind-to none --mca mpi_yield_when_idle 1 $sock -- \
+        descriptors 3 3 2>&1) || { printf '%s\n' "$output"; return 1; }
+    printf '%s\n' "$output"
+    grep -q 'no connection can be made or accepted now' <<<"$output"
+}
+check "${prefix}rails.sock.no-descriptor" rails_sock_descriptors
 check "${prefix}rails.sock.one-is-cut" rails_sock 'used again' 800,800 "${sock_begin[@]}" --at 1:cut:0 --at 2:repair:0
 check "${prefix}rails.sock.the-only-one-is-cut" rails_sock 'in reach again' 800 "${sock_begin[@]}" --at 1:cut:0 --at 4:repair:0
 if [ -n "$whole" ]; then
