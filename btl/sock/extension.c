@@ -51,7 +51,7 @@ static int attributes(mca_btl_base_module_t *btl, sock_peer_t *peer,
     if (!btl)
         return OPAL_ERR_NOT_AVAILABLE;
     memset(out, 0, sizeof(*out));
-    out->capabilities = MULTILANE_CAN_FENCE | MULTILANE_CAN_BREAK;
+    out->capabilities = MULTILANE_CAN_FENCE | MULTILANE_CAN_BREAK | MULTILANE_CAN_ORDER;
     out->memory = MULTILANE_MEMORY_HOST;
     out->short_max_bytes = btl->btl_eager_limit;
     out->copied_max_bytes = btl->btl_max_send_size;

@@ -65,7 +65,9 @@ enum multilane_capability {
     MULTILANE_CAN_BREAK = 1 << 6,
     /* Messages pass through a ring in shared memory (common/ring): one end copies them into it, the
      * other out of it. What is measured of such copies at the start holds for them. */
-    MULTILANE_CAN_RING = 1 << 7
+    MULTILANE_CAN_RING = 1 << 7,
+    /* What is sent behind a put arrives behind its bytes: word of it need not wait for its end. */
+    MULTILANE_CAN_ORDER = 1 << 8
 };
 
 /* A flag of btl_register_mem, by the number that Open MPI has for it where it was built with CUDA.

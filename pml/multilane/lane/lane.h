@@ -83,6 +83,7 @@ struct lane {
     /* Sends from the user's memory (extension->prepare_in_place); if framed, its callback means
      * delivered. */
     bool in_place;
+    bool keeps_order;        /* what is sent behind a put arrives behind its bytes */
     bool takes_device;       /* it gets and puts device memory in place */
     bool renewable;          /* it reports errors in time, can be fenced, and can be made anew */
     float round_trip_s;      /* to another node, as the kernel measured it; 0: not known */
