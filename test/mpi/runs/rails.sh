@@ -260,9 +260,24 @@ rails_sock_descriptors() {
 check "${prefix}rails.sock.no-descriptor" rails_sock_descriptors
 check "${prefix}rails.sock.one-is-cut" rails_sock 'used again' 800,800 "${sock_begin[@]}" --at 1:cut:0 --at 2:repair:0
 check "${prefix}rails.sock.the-only-one-is-cut" rails_sock 'in reach again' 800 "${sock_begin[@]}" --at 1:cut:0 --at 4:repair:0
+# How long after its return the only rail carries again; 40 to 150 ms where nothing else runs.
+# shellcheck disable=SC2086
+rails_sock_goes_on() { # WHAT
+    local output
+    output=$(rails_run 4 800 --begin "all to all begins" --at "0.5:$1:0" --at 2.5:repair:0 -- --host a:2,b:2 --bind-to none \
+        --mca mpi_yield_when_idle 1 $sock -- "$build/test/lab/all_to_all" 2 4 2>&1) || { printf '%s\n' "$output"; return 1; }
+    printf '%s\n' "$output"
+    awk '/ 0 bytes wrong/ { slowest = $(NF - 1) } END { exit !(slowest > 1900 && slowest < 3000) }' <<<"$output"
+}
+check "${prefix}rails.sock.resets" rails_failover $rails_times resets --btl sock --ranks 4 --rails 800
 if [ -n "$whole" ]; then
+    check "${prefix}rails.sock.goes-on.cut" rails_sock_goes_on cut
+    check "${prefix}rails.sock.goes-on.silence" rails_sock_goes_on silence
+    check "${prefix}rails.sock.everything" rails_failover $rails_times everything --btl sock --ranks 4
+    rails_mpi rails.sock.64-ranks 64 0 --hosts 8 -- --host a:8,b:8,c:8,d:8,e:8,f:8,g:8,h:8 --bind-to none \
+        --mca mpi_yield_when_idle 1 --mca pml multilane --mca btl "self,shm,sock" -- "$build/test/lab/all_to_all"
     check "${prefix}rails.sock.unequal" rails_sock 'mix ends' 400,1200
     check "${prefix}rails.sock.both-are-silent" rails_sock 'mix ends' 800,800 "${sock_begin[@]}" --at 1:silence:all --at 2.5:repair:all
 else
-    runs_elsewhere rails.sock.{unequal,both-are-silent}
+    runs_elsewhere rails.sock.{goes-on.cut,goes-on.silence,everything,64-ranks,unequal,both-are-silent}
 fi
