@@ -61,14 +61,14 @@ rails_incast() {
 
 # Nothing is known of a network of 4 ms but what the kernel says of its connections.
 # shellcheck disable=SC2086
-rails_round_trip() {
+rails_round_trip() { # LANE
     local output
-    output=$(rails_run 2 1000 --delay 4 -- $one_each $tcp --mca pml_multilane_explain 1 -- ring 2>&1) || {
+    output=$(rails_run 2 1000 --delay 4 -- $one_each --mca pml multilane --mca btl "self,$1" --mca pml_multilane_explain 1 -- ring 2>&1) || {
         printf '%s\n' "$output"
         return 1
     }
     printf '%s\n' "$output"
-    grep -E 'tcp:rail0 +send +inf +(3|4|5)(\.[0-9]+)?ms .*latency measured' <<<"$output"
+    grep -E "$1:rail0 +send +inf +(3|4|5)(\.[0-9]+)?ms .*latency measured" <<<"$output"
 }
 
 # Where a plan over several lanes switches, by hand: every lane 100 MB/s, 20 us, overhead 10 us. Eager 10 us
@@ -109,7 +109,7 @@ rails_calibrate() {
 # shellcheck disable=SC2086
 rails_runs() {
     check "${prefix}rails.are-used" rails_are_used
-    check "${prefix}rails.round-trip" rails_round_trip
+    check "${prefix}rails.round-trip" rails_round_trip tcp
     if awk -v processors="$(nproc)" '{ exit !($1 > 2 * processors) }' /proc/loadavg; then
         skip "${prefix}rails.calibrate" "something else runs: the load is $(cut -d " " -f 1 /proc/loadavg)"
     else
@@ -269,6 +269,7 @@ rails_sock_goes_on() { # WHAT
     printf '%s\n' "$output"
     awk '/ 0 bytes wrong/ { slowest = $(NF - 1) } END { exit !(slowest > 1900 && slowest < 3000) }' <<<"$output"
 }
+check "${prefix}rails.sock.round-trip" rails_round_trip sock
 check "${prefix}rails.sock.resets" rails_failover $rails_times resets --btl sock --ranks 4 --rails 800
 if [ -n "$whole" ]; then
     check "${prefix}rails.sock.goes-on.cut" rails_sock_goes_on cut
