@@ -230,28 +230,23 @@ static void bytes_take(struct taking *taking, unsigned char *bytes, size_t count
 static size_t kept_grow(struct taking *taking, const unsigned char *bytes, size_t count)
 {
     struct sock_intake *intake = &taking->peer->intake;
-    size_t used = 0;
+    size_t want = frame_wants(taking, intake->bytes, intake->have), used = 0;
 
-    while (!taking->broken && intake->have == intake->want) {
-        size_t want = frame_wants(taking, intake->bytes, intake->have);
-        if (want > intake->have) { /* it was only the header */
-            if (!intake_room(intake, want)) {
-                taking->broken = "no memory for a message";
-                break;
-            }
-            size_t part = count - used < want - intake->have ? count - used : want - intake->have;
-            memcpy(intake->bytes + intake->have, bytes + used, part);
-            intake->have += part;
-            intake->want = want;
-            used += part;
-            if (intake->have < intake->want)
-                break;
+    if (want > intake->have) { /* it was only the header */
+        if (!intake_room(intake, want)) {
+            taking->broken = "no memory for a message";
+            return 0;
         }
-        intake->have = intake->want = 0;
-        if (want != 0)
-            frame_take(taking, intake->bytes);
-        break;
+        used = count < want - intake->have ? count : want - intake->have;
+        memcpy(intake->bytes + intake->have, bytes, used);
+        intake->have += used;
+        intake->want = want;
+        if (intake->have < want)
+            return used;
     }
+    intake->have = intake->want = 0;
+    if (want != 0)
+        frame_take(taking, intake->bytes);
     return used;
 }
 

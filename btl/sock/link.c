@@ -59,10 +59,7 @@ void sock_link_call(sock_peer_t *peer)
     if (peer->caller)
         return;
     peer->call_error = errno;
-    if (!sock_is_exhausted(errno) && peer->call_pause_ms == 0)
-        SOCK_SAY("process %s cannot be called by %s: %s. It is tried again, and what is sent to it "
-                 "waits.",
-                 OPAL_NAME_PRINT(peer->name), peer->module->device, strerror(errno));
+    (void) sock_is_exhausted(errno);
     peer->call_pause_ms = PAUSE_MOST_MS;
     peer->call_next_ms = sock_now_ms() + peer->call_pause_ms;
 }
@@ -205,6 +202,8 @@ static void attend(sock_peer_t *peer)
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (!is_first)
         return;
+    if (module->unreached == peer)
+        module->unreached = NULL;
     OBJ_CONSTRUCT(&works, opal_list_t);
     link_close(peer, true);
     OPAL_THREAD_LOCK(&peer->lock);
@@ -426,6 +425,14 @@ static void link_tick(sock_peer_t *peer, uint64_t now_ms)
     }
 }
 
+/* Under its lock: what came in place of a connection. */
+static const char *obstacle(const sock_peer_t *peer)
+{
+    if (peer->caller && peer->caller->is_connected)
+        return "it is connected, but not greeted";
+    return peer->call_error != 0 ? strerror(peer->call_error) : "no answer";
+}
+
 bool sock_link_is_proven(mca_btl_base_module_t *btl, sock_peer_t *peer, char *why, size_t room)
 {
     char from[ADDRESS_TEXT_BYTES], to[ADDRESS_TEXT_BYTES];
@@ -438,10 +445,7 @@ bool sock_link_is_proven(mca_btl_base_module_t *btl, sock_peer_t *peer, char *wh
     if (!is && room > 0)
         snprintf(why, room, "has no connection from %s to %s: %s",
                  sock_address_text(&sock.record.addresses[module_of(btl)->rail], from),
-                 sock_address_text(&peer->theirs, to),
-                 peer->caller && peer->caller->is_connected ? "it is connected, but not greeted"
-                 : peer->call_error != 0                    ? strerror(peer->call_error)
-                                                            : "no answer");
+                 sock_address_text(&peer->theirs, to), obstacle(peer));
     OPAL_THREAD_UNLOCK(&peer->lock);
     return is;
 }
@@ -462,21 +466,22 @@ static bool another_works(const sock_peer_t *peer)
     return false;
 }
 
-/* Says once that the only rail does not work, and that it does again. */
+/* Under its lock. Says that the only rail does not work, and that it does again; of those that this
+ * is so with at the same time the first is named. */
 static void outage_say(sock_peer_t *peer, uint64_t down_ms)
 {
-    bool is_long = down_ms >= SAY_MS;
+    struct sock_module *module = peer->module;
 
-    if (is_long == peer->said_down || !peer->known)
-        return;
-    peer->said_down = is_long;
-    if (is_long)
-        SOCK_SAY("process %s is out of reach by %s. What is sent to it waits, for at most %d s "
-                 "(btl_sock_lost_s).",
-                 OPAL_NAME_PRINT(peer->name), peer->module->device, sock.lost_s);
-    else
+    if (down_ms >= SAY_MS && !module->unreached && peer->known) {
+        module->unreached = peer;
+        SOCK_SAY("process %s is out of reach by %s: %s. What is sent to it, and to others there "
+                 "that are out of reach, waits, for at most %d s (btl_sock_lost_s).",
+                 OPAL_NAME_PRINT(peer->name), module->device, obstacle(peer), sock.lost_s);
+    } else if (down_ms == 0 && module->unreached == peer) {
+        module->unreached = NULL;
         SOCK_SAY("process %s is in reach again by %s.", OPAL_NAME_PRINT(peer->name),
-                 peer->module->device);
+                 module->device);
+    }
 }
 
 /* Under the peer's lock: why it is to be given up, or NULL. */

@@ -160,7 +160,6 @@ struct mca_btl_base_endpoint_t {
     _Atomic uint8_t state; /* enum peer_state; written under the lock */
     bool known;            /* by btl_add_procs */
     bool has_address;      /* what follows is filled in */
-    bool said_down;        /* that it is out of reach */
     bool is_tried;         /* while another rail works, nothing is sent here before it connects */
     bool is_spare;         /* another rail works, as the clock saw it last */
     int call_error;        /* what the last failed call met: the system's number; 0: no answer */
@@ -225,6 +224,7 @@ struct sock_module {
     uint32_t rail; /* its address in our record */
     char device[ADDRESS_NAME_BYTES];
     struct sock_socket *listener;
+    sock_peer_t *unreached; /* P: it was said that this one is out of reach; NULL: of none */
     /* Guards the table of peers, which only grows while the module lives. */
     opal_mutex_t lock;
     sock_peer_t *_Atomic buckets[PEER_BUCKETS];
