@@ -445,7 +445,7 @@ bool sock_link_is_proven(mca_btl_base_module_t *btl, sock_peer_t *peer, char *wh
     if (!is && room > 0)
         snprintf(why, room, "has no connection from %s to %s: %s",
                  sock_address_text(&sock.record.addresses[module_of(btl)->rail], from),
-                 sock_address_text(&peer->theirs, to), obstacle(peer));
+                 strchr(sock_address_text(&peer->theirs, to), ' ') + 1, obstacle(peer));
     OPAL_THREAD_UNLOCK(&peer->lock);
     return is;
 }

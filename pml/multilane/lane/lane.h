@@ -62,7 +62,7 @@ struct lane_health {
     uint64_t pause_ns;    /* pause between questions to a silent lane */
     uint64_t noted_ns;    /* when the other end of the broken lane was last told of it */
     uint32_t said;        /* changes printed so far; for the thread in watch.c */
-    char why[256];
+    char why[128];
 };
 
 struct lane {
