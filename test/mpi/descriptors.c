@@ -27,6 +27,7 @@ static void files_take(int spared)
 {
     struct rlimit limit;
 
+    usleep(300000); /* until the runtime's threads have closed what they needed for the start */
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = FILES_MOST;
     setrlimit(RLIMIT_NOFILE, &limit);
