@@ -190,8 +190,10 @@ static bool begin(void)
     sock.record.put_bytes = module_template.btl_put_limit;
     OBJ_CONSTRUCT(&sock.slots_lock, opal_mutex_t);
     sock.module_count = 0;
+    sock.is_ending = false;
     sock.buffer = aligned_alloc(4096, INTAKE_BYTES);
     sock.poll_fd = epoll_create1(EPOLL_CLOEXEC);
+    sock.spare_fd = sock_spare_open();
     if (!sock.buffer || sock.poll_fd < 0 ||
         sock_works_open(module_template.btl_max_send_size) != OPAL_SUCCESS) {
         SOCK_SAY("no lane: %s.", strerror(errno));
@@ -208,13 +210,14 @@ static bool begin(void)
 static void end(void)
 {
     (void) sock_wake_by(NULL);
-    sock_guests_close();
     sock_sockets_free();
     sock_works_close();
     sock_registrations_close();
     if (sock.poll_fd >= 0)
         close(sock.poll_fd);
-    sock.poll_fd = -1;
+    if (sock.spare_fd >= 0)
+        close(sock.spare_fd);
+    sock.poll_fd = sock.spare_fd = -1;
     free(sock.buffer);
     sock.buffer = NULL;
     memset(sock.hot, 0, sizeof(sock.hot));
@@ -303,9 +306,10 @@ static int sock_finalize(mca_btl_base_module_t *btl)
 {
     struct sock_module *module = module_of(btl);
 
-    module->finalized = true;
+    sock.is_ending = true;
     module->error_callback = NULL;
     goodbyes_await(module);
+    sock_guests_close(module);
     sock_peers_visit(module, peer_close, NULL);
     sock_socket_close(module->listener);
     for (uint32_t i = 0; i < sock.module_count; i++)

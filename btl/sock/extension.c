@@ -51,7 +51,7 @@ static int attributes(mca_btl_base_module_t *btl, sock_peer_t *peer,
     if (!btl)
         return OPAL_ERR_NOT_AVAILABLE;
     memset(out, 0, sizeof(*out));
-    out->capabilities = MULTILANE_CAN_FENCE | MULTILANE_CAN_BREAK;
+    out->capabilities = MULTILANE_CAN_FENCE | MULTILANE_CAN_BREAK | MULTILANE_CAN_ORDER;
     out->memory = MULTILANE_MEMORY_HOST;
     out->short_max_bytes = btl->btl_eager_limit;
     out->copied_max_bytes = btl->btl_max_send_size;
@@ -70,7 +70,14 @@ static int poll_peer(mca_btl_base_module_t *btl, sock_peer_t *peer)
 }
 
 MULTILANE_EXTENSION_DEFINE(sock) = {
-    MULTILANE_EXTENSION_HEAD, .attributes = attributes,     .poll = poll_peer,
-    .fence = sock_fence,      .fence_ask = sock_fence_note, .fence_hear = sock_fence_note_heard,
-    .rouse_by = sock_wake_by, .will_sleep = sock_wake_arm,  .round_trip_s = round_trip_s,
+    MULTILANE_EXTENSION_HEAD,
+    .attributes = attributes,
+    .poll = poll_peer,
+    .fence = sock_fence,
+    .fence_ask = sock_fence_note,
+    .fence_hear = sock_fence_note_heard,
+    .rouse_by = sock_wake_by,
+    .will_sleep = sock_wake_arm,
+    .round_trip_s = round_trip_s,
+    .is_proven = sock_link_is_proven,
 };

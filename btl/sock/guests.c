@@ -84,9 +84,19 @@ static void guest_welcome(struct sock_module *module, int fd)
         guest_dismiss(guest);
 }
 
+/* The process has opened all descriptors that it may have. With the one that is kept for this the
+ * caller is taken and dismissed: it learns that nothing gets through, and calls again. */
+static void caller_turn_away(int listener)
+{
+    close(sock.spare_fd);
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    sock.spare_fd = sock_spare_open();
+}
+
 void sock_listener_event(struct sock_socket *socket)
 {
-    static bool said;
     int fd = 0;
 
     /* The others wait in the kernel. An accepted one has the listener's options. */
@@ -95,13 +105,8 @@ void sock_listener_event(struct sock_socket *socket)
         if (fd >= 0)
             guest_welcome(socket->module, fd);
     }
-    if (fd >= 0)
-        return;
-    if ((errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) && !said) {
-        said = true;
-        SOCK_SAY("%s: a connection cannot be accepted: %s. It waits until one can (ulimit -n).",
-                 socket->module->device, strerror(errno));
-    }
+    if (fd < 0 && sock_is_exhausted(errno))
+        caller_turn_away(socket->fd);
 }
 
 /* The peer that a greeting names as its sender; NULL: it is not for this module, or no memory. */
@@ -152,8 +157,13 @@ void sock_guests_tick(uint64_t now_ms)
     }
 }
 
-void sock_guests_close(void)
+void sock_guests_close(const struct sock_module *module)
 {
-    while (sock.guests)
-        guest_dismiss(sock.guests);
+    struct sock_socket *next;
+
+    for (struct sock_socket *at = sock.guests; at; at = next) {
+        next = at->next;
+        if (at->module == module)
+            guest_dismiss(at);
+    }
 }

@@ -58,7 +58,9 @@ static void frame_count(struct taking *taking, bool wants_ack)
     sock_peer_t *peer = taking->peer;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    peer->have++;
+    if (peer->have++ == peer->told)
+        peer->owed_since_ms = sock_now_ms();
+    sock_peer_watch(peer);
     peer->wrongs = 0;
     peer->owes |= wants_ack;
     OPAL_THREAD_UNLOCK(&peer->lock);
@@ -87,6 +89,8 @@ static void message_take(struct taking *taking, const struct frame_header *heade
 
     segment.seg_addr.pval = bytes;
     frame_count(taking, header->flags & FRAME_WANTS_ACK);
+    if (sock.is_ending)
+        return;
     if (compat_btl_deliver(&taking->peer->module->super, taking->peer, header->tag, &segment, 1) ||
         said)
         return;
@@ -226,28 +230,23 @@ static void bytes_take(struct taking *taking, unsigned char *bytes, size_t count
 static size_t kept_grow(struct taking *taking, const unsigned char *bytes, size_t count)
 {
     struct sock_intake *intake = &taking->peer->intake;
-    size_t used = 0;
+    size_t want = frame_wants(taking, intake->bytes, intake->have), used = 0;
 
-    while (!taking->broken && intake->have == intake->want) {
-        size_t want = frame_wants(taking, intake->bytes, intake->have);
-        if (want > intake->have) { /* it was only the header */
-            if (!intake_room(intake, want)) {
-                taking->broken = "no memory for a message";
-                break;
-            }
-            size_t part = count - used < want - intake->have ? count - used : want - intake->have;
-            memcpy(intake->bytes + intake->have, bytes + used, part);
-            intake->have += part;
-            intake->want = want;
-            used += part;
-            if (intake->have < intake->want)
-                break;
+    if (want > intake->have) { /* it was only the header */
+        if (!intake_room(intake, want)) {
+            taking->broken = "no memory for a message";
+            return 0;
         }
-        intake->have = intake->want = 0;
-        if (want != 0)
-            frame_take(taking, intake->bytes);
-        break;
+        used = count < want - intake->have ? count : want - intake->have;
+        memcpy(intake->bytes + intake->have, bytes, used);
+        intake->have += used;
+        intake->want = want;
+        if (intake->have < want)
+            return used;
     }
+    intake->have = intake->want = 0;
+    if (want != 0)
+        frame_take(taking, intake->bytes);
     return used;
 }
 

@@ -20,6 +20,8 @@
 /* The pause after a failed call, at first and at most. */
 #define PAUSE_FIRST_MS 10u
 #define PAUSE_MOST_MS  200u
+/* The same for a rail that has never led anywhere, while another one works. */
+#define PAUSE_SPARE_MS 3000u
 /* How often the kernel is asked about a connection by which something is under way. */
 #define PROBE_MS 50u
 /* A process whose port refuses calls for so long is gone. */
@@ -50,16 +52,14 @@ void sock_link_call(sock_peer_t *peer)
     if (peer->caller || !peer->has_address || sock_peer_state(peer) != PEER_UP ||
         sock_now_ms() < peer->call_next_ms)
         return;
+    sock_peer_watch(peer);
     if (peer->down_since_ms == 0 && !peer->link)
         peer->down_since_ms = sock_now_ms();
     peer->caller = sock_socket_call(peer);
     if (peer->caller)
         return;
-    if (peer->call_pause_ms == 0)
-        SOCK_SAY("process %s cannot be called by %s: %s. It is tried again, and what is sent to it "
-                 "waits%s.",
-                 OPAL_NAME_PRINT(peer->name), peer->module->device, strerror(errno),
-                 errno == EMFILE ? " (ulimit -n)" : "");
+    peer->call_error = errno;
+    (void) sock_is_exhausted(errno);
     peer->call_pause_ms = PAUSE_MOST_MS;
     peer->call_next_ms = sock_now_ms() + peer->call_pause_ms;
 }
@@ -69,15 +69,18 @@ static void caller_drop(sock_peer_t *peer, int error)
 {
     if (!peer->caller)
         return;
+    bool leads_nowhere = peer->is_spare && !peer->was_linked && !peer->caller->is_connected;
+    const uint32_t most = leads_nowhere ? PAUSE_SPARE_MS : PAUSE_MOST_MS;
     sock_socket_close(peer->caller);
     peer->caller = NULL;
+    peer->call_error = error;
     if (error != ECONNREFUSED)
         peer->refused_since_ms = 0;
     else if (peer->refused_since_ms == 0)
         peer->refused_since_ms = sock_now_ms();
     peer->call_pause_ms = peer->call_pause_ms == 0 ? PAUSE_FIRST_MS : 2 * peer->call_pause_ms;
-    if (peer->call_pause_ms > PAUSE_MOST_MS)
-        peer->call_pause_ms = PAUSE_MOST_MS;
+    if (peer->call_pause_ms > most)
+        peer->call_pause_ms = most;
     peer->call_next_ms = sock_now_ms() + peer->call_pause_ms;
 }
 
@@ -178,11 +181,13 @@ void sock_link_give_up(sock_peer_t *peer, const char *why)
 {
     if (!peer->failure)
         peer->failure = why;
+    sock_peer_watch(peer);
     /* Release: pairs with the exchange in progress. */
     atomic_store_explicit(&sock.attention, true, memory_order_release);
 }
 
-void sock_link_attend(sock_peer_t *peer)
+/* Does what `failure` asks for. */
+static void attend(sock_peer_t *peer)
 {
     struct sock_module *module = peer->module;
     char text[160];
@@ -197,12 +202,14 @@ void sock_link_attend(sock_peer_t *peer)
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (!is_first)
         return;
+    if (module->unreached == peer)
+        module->unreached = NULL;
     OBJ_CONSTRUCT(&works, opal_list_t);
     link_close(peer, true);
     OPAL_THREAD_LOCK(&peer->lock);
     caller_drop(peer, 0);
     sock_queue_take(peer, &works);
-    bool tells = peer->known && !module->finalized;
+    bool tells = peer->known && !sock.is_ending;
     opal_proc_t *proc = peer->proc;
     OPAL_THREAD_UNLOCK(&peer->lock);
     snprintf(text, sizeof(text), "%s: %s", module->device, why);
@@ -412,12 +419,35 @@ static void link_tick(sock_peer_t *peer, uint64_t now_ms)
         peer->down_since_ms = 0;
         caller_drop(peer, 0); /* it came back by itself */
     }
-    if (peer->have == peer->told) {
-        peer->owed_since_ms = now_ms;
-    } else if (now_ms - peer->owed_since_ms >= OWED_MS) {
+    if (peer->have != peer->told && now_ms - peer->owed_since_ms >= OWED_MS) {
         peer->owes = true;
         sock_queue_write(peer);
     }
+}
+
+/* Under its lock: what came in place of a connection. */
+static const char *obstacle(const sock_peer_t *peer)
+{
+    if (peer->caller && peer->caller->is_connected)
+        return "it is connected, but not greeted";
+    return peer->call_error != 0 ? strerror(peer->call_error) : "no answer";
+}
+
+bool sock_link_is_proven(mca_btl_base_module_t *btl, sock_peer_t *peer, char *why, size_t room)
+{
+    char from[ADDRESS_TEXT_BYTES], to[ADDRESS_TEXT_BYTES];
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    bool is = peer->was_linked;
+    peer->is_tried = true;
+    if (!is)
+        sock_link_call(peer);
+    if (!is && room > 0)
+        snprintf(why, room, "has no connection from %s to %s: %s",
+                 sock_address_text(&sock.record.addresses[module_of(btl)->rail], from),
+                 strchr(sock_address_text(&peer->theirs, to), ' ') + 1, obstacle(peer));
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return is;
 }
 
 /* Is the process connected by another rail? With no lock held. */
@@ -436,35 +466,46 @@ static bool another_works(const sock_peer_t *peer)
     return false;
 }
 
-/* Says once that the only rail does not work, and that it does again. */
+/* Under its lock. Says that the only rail does not work, and that it does again; of those that this
+ * is so with at the same time the first is named. */
 static void outage_say(sock_peer_t *peer, uint64_t down_ms)
 {
-    bool is_long = down_ms >= SAY_MS;
+    struct sock_module *module = peer->module;
 
-    if (is_long == peer->said_down || !peer->known)
-        return;
-    peer->said_down = is_long;
-    if (is_long)
-        SOCK_SAY("process %s is out of reach by %s. What is sent to it waits, for at most %d s "
-                 "(btl_sock_lost_s).",
-                 OPAL_NAME_PRINT(peer->name), peer->module->device, sock.lost_s);
-    else
+    if (down_ms >= SAY_MS && !module->unreached && peer->known) {
+        module->unreached = peer;
+        SOCK_SAY("process %s is out of reach by %s: %s. What is sent to it, and to others there "
+                 "that are out of reach, waits, for at most %d s (btl_sock_lost_s).",
+                 OPAL_NAME_PRINT(peer->name), module->device, obstacle(peer), sock.lost_s);
+    } else if (down_ms == 0 && module->unreached == peer) {
+        module->unreached = NULL;
         SOCK_SAY("process %s is in reach again by %s.", OPAL_NAME_PRINT(peer->name),
-                 peer->module->device);
+                 module->device);
+    }
 }
 
 /* Under the peer's lock: why it is to be given up, or NULL. */
-static const char *gives_up(sock_peer_t *peer, bool another, uint64_t now_ms)
+static const char *gives_up(sock_peer_t *peer, uint64_t now_ms)
 {
+    if (peer->is_spare && peer->is_tried && !peer->was_linked)
+        return NULL; /* nothing waits for it */
     if (peer->refused_since_ms != 0 && now_ms - peer->refused_since_ms >= REFUSED_MS)
         return "it refuses connections; its process has probably ended";
     bool is_down = peer->down_since_ms != 0 && !(peer->caller && peer->caller->is_connected);
     uint64_t down_ms = is_down ? now_ms - peer->down_since_ms : 0;
-    if (another)
+    if (peer->is_spare)
         return down_ms >= PATIENCE_MS ? "nothing gets through" : NULL;
     outage_say(peer, down_ms);
     return down_ms >= (uint64_t) sock.lost_s * 1000 ? "nothing gets through (btl_sock_lost_s)"
                                                     : NULL;
+}
+
+/* Under its lock: to others nothing happens but by a call or an event. */
+static bool clock_matters(const sock_peer_t *peer)
+{
+    return peer->failure || (sock_peer_state(peer) == PEER_UP &&
+                             (peer->caller || peer->down_since_ms != 0 ||
+                              peer->have != peer->told || !sock_queue_is_empty(peer)));
 }
 
 void sock_link_tick(sock_peer_t *peer, uint64_t now_ms)
@@ -474,6 +515,7 @@ void sock_link_tick(sock_peer_t *peer, uint64_t now_ms)
     OPAL_THREAD_UNLOCK(&peer->lock);
     bool another = is_down && another_works(peer);
     OPAL_THREAD_LOCK(&peer->lock);
+    peer->is_spare = another;
     if (sock_peer_state(peer) == PEER_UP) {
         if (peer->caller && !peer->caller->is_connected &&
             now_ms - peer->caller->since_ms >= CALL_MS)
@@ -482,10 +524,15 @@ void sock_link_tick(sock_peer_t *peer, uint64_t now_ms)
             link_tick(peer, now_ms);
         else if (!sock_queue_is_empty(peer) || peer->down_since_ms != 0)
             sock_link_call(peer);
-        const char *why = gives_up(peer, another, now_ms);
+        const char *why = gives_up(peer, now_ms);
         if (why)
             sock_link_give_up(peer, why);
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
-    sock_link_attend(peer);
+    attend(peer);
+    OPAL_THREAD_LOCK(&peer->lock);
+    peer->is_watched = false;
+    if (clock_matters(peer))
+        sock_peer_watch(peer);
+    OPAL_THREAD_UNLOCK(&peer->lock);
 }

@@ -76,8 +76,44 @@ void sock_peers_visit(struct sock_module *module, bool (*visit)(sock_peer_t *pee
                 return;
 }
 
+/* --- those that the clock matters to --- */
+
+static void watched_push(sock_peer_t *peer)
+{
+    peer->next_watched = atomic_load_explicit(&sock.watched, memory_order_relaxed);
+    /* Release: pairs with the exchange in sock_peers_watched. */
+    while (!atomic_compare_exchange_weak_explicit(&sock.watched, &peer->next_watched, peer,
+                                                  memory_order_release, memory_order_relaxed))
+        ;
+}
+
+void sock_peer_watch(sock_peer_t *peer)
+{
+    if (!peer->is_watched)
+        watched_push(peer);
+    peer->is_watched = true;
+}
+
+sock_peer_t *sock_peers_watched(void)
+{
+    return atomic_exchange_explicit(&sock.watched, NULL, memory_order_acquire);
+}
+
+/* Those of a module that ends are watched no more. */
+static void watched_forget(const struct sock_module *module)
+{
+    sock_peer_t *next;
+
+    for (sock_peer_t *peer = sock_peers_watched(); peer; peer = next) {
+        next = peer->next_watched;
+        if (peer->module != module)
+            watched_push(peer);
+    }
+}
+
 void sock_peers_free(struct sock_module *module)
 {
+    watched_forget(module);
     for (uint32_t i = 0; i < PEER_BUCKETS; i++) {
         sock_peer_t *peer = atomic_load_explicit(&module->buckets[i], memory_order_relaxed);
 

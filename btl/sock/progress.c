@@ -115,39 +115,27 @@ static int kernel_ask(void)
 
 /* --- the clock --- */
 
-static bool peer_tick(sock_peer_t *peer, void *context)
-{
-    sock_link_tick(peer, *(const uint64_t *) context);
-    return true;
-}
-
-static bool peer_attend(sock_peer_t *peer, void *context)
-{
-    (void) context;
-    sock_link_attend(peer);
-    return true;
-}
-
-static void modules_visit(bool (*visit)(sock_peer_t *peer, void *context), void *context)
-{
-    for (uint32_t i = 0; i < sock.module_count; i++)
-        sock_peers_visit(sock.modules[i], visit, context);
-}
-
 static void tick(void)
 {
+    /* Acquire: pairs with sock_link_give_up. */
+    bool is_asked = atomic_load_explicit(&sock.attention, memory_order_relaxed) &&
+                    atomic_exchange_explicit(&sock.attention, false, memory_order_acquire);
     struct timespec time;
 
     clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
     uint64_t system_ms = (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
     uint64_t passed_ms = system_ms - sock.looked_ms;
-    if (passed_ms < TICK_MS)
+    if (passed_ms < TICK_MS && !is_asked)
         return;
     sock.looked_ms = system_ms;
     uint64_t now_ms = sock_now_ms() + (passed_ms < ATTENDED_MS ? passed_ms : ATTENDED_MS);
     atomic_store_explicit(&sock.clock_ms, now_ms, memory_order_relaxed);
     sock_guests_tick(now_ms);
-    modules_visit(peer_tick, &now_ms);
+    sock_peer_t *next;
+    for (sock_peer_t *peer = sock_peers_watched(); peer; peer = next) {
+        next = peer->next_watched;
+        sock_link_tick(peer, now_ms);
+    }
 }
 
 /* --- progress --- */
@@ -174,8 +162,6 @@ int sock_progress_all(void)
     if (!any_hot || ++sock.round % ASK_ROUNDS == 0)
         events += kernel_ask();
     tick();
-    if (atomic_exchange_explicit(&sock.attention, false, memory_order_acquire))
-        modules_visit(peer_attend, NULL);
     polling_end();
     return events;
 }

@@ -39,6 +39,7 @@ void sock_queue_add(sock_peer_t *peer, struct sock_work *work)
     header_of(work)->number = peer->next_number++;
     peer->kept_bytes += bytes_of(work);
     opal_list_append(&peer->pending, &work->base.super.super);
+    sock_peer_watch(peer);
     sock_queue_write(peer);
 }
 

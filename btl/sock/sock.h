@@ -160,7 +160,9 @@ struct mca_btl_base_endpoint_t {
     _Atomic uint8_t state; /* enum peer_state; written under the lock */
     bool known;            /* by btl_add_procs */
     bool has_address;      /* what follows is filled in */
-    bool said_down;        /* that it is out of reach */
+    bool is_tried;         /* while another rail works, nothing is sent here before it connects */
+    bool is_spare;         /* another rail works, as the clock saw it last */
+    int call_error;        /* what the last failed call met: the system's number; 0: no answer */
     struct sock_address theirs;
     struct seal their_secret;
     uint32_t their_rail;
@@ -206,6 +208,9 @@ struct mca_btl_base_endpoint_t {
     struct sock_module *module;
     opal_process_name_t name;
     struct mca_btl_base_endpoint_t *next; /* in the module's table */
+
+    bool is_watched; /* under the lock: in the list of those that the clock matters to */
+    struct mca_btl_base_endpoint_t *next_watched;
 };
 
 typedef struct mca_btl_base_endpoint_t sock_peer_t;
@@ -219,10 +224,10 @@ struct sock_module {
     uint32_t rail; /* its address in our record */
     char device[ADDRESS_NAME_BYTES];
     struct sock_socket *listener;
+    sock_peer_t *unreached; /* P: it was said that this one is out of reach; NULL: of none */
     /* Guards the table of peers, which only grows while the module lives. */
     opal_mutex_t lock;
     sock_peer_t *_Atomic buckets[PEER_BUCKETS];
-    bool finalized;
     mca_btl_base_module_error_cb_fn_t error_callback;
 };
 
@@ -242,15 +247,18 @@ struct sock_state {
     uint32_t module_count;
     opal_free_list_t small, large;
     bool lists_ready;
+    bool is_ending; /* who was told of messages and ends may be gone */
 
     int poll_fd;
     _Atomic bool polling;
-    _Atomic bool attention;    /* a peer is to be given up */
-    _Atomic uint64_t clock_ms; /* sock_now_ms; from 1 */
+    _Atomic bool attention;       /* a peer is to be given up */
+    sock_peer_t *_Atomic watched; /* the peers that the clock matters to */
+    _Atomic uint64_t clock_ms;    /* sock_now_ms; from 1 */
     /* P from here on. */
     unsigned char *buffer; /* what is read goes here first, unless its place is known */
     struct sock_socket *guests, *closed;
     uint32_t guest_count;
+    int spare_fd; /* what is left where the process has opened all others */
     sock_peer_t *hot[HOT_PEERS];
     uint32_t hot_next;
     uint32_t hot_empty; /* looks at the hot ones in a row that found nothing */
@@ -305,6 +313,11 @@ sock_peer_t *sock_peer_get(struct sock_module *module, const opal_process_name_t
 void sock_peers_visit(struct sock_module *module, bool (*visit)(sock_peer_t *peer, void *context),
                       void *context);
 void sock_peers_free(struct sock_module *module);
+/* Under its lock: the clock matters to it, until sock_link_tick finds that it does not. */
+void sock_peer_watch(sock_peer_t *peer);
+/* P: takes the list of those to which the clock matters: all at once, so that none can come back
+ * while another thread adds one. */
+sock_peer_t *sock_peers_watched(void);
 /* Under its lock: begins a new session, with nothing sent or received. */
 void sock_peer_begin(sock_peer_t *peer, uint32_t session);
 
@@ -351,6 +364,10 @@ void sock_sockets_free(void);
 bool sock_listen(struct sock_module *module, struct sock_address *address, char *why, size_t room);
 /* The socket begins to connect to the peer's address; NULL: errno says why not. */
 struct sock_socket *sock_socket_call(sock_peer_t *peer);
+/* Has the process, or the node, no room for one more connection? That is said once. */
+bool sock_is_exhausted(int error);
+/* A descriptor for sock.spare_fd. */
+int sock_spare_open(void);
 /* What the kernel is to tell of it: that it can be read, or written. */
 void sock_socket_watch(struct sock_socket *socket, bool reads, bool writes);
 /* Reads on in the greeting that comes. 1: it is whole; 0: not yet; -1: the connection is over. */
@@ -365,24 +382,26 @@ double sock_socket_round_trip_s(const struct sock_socket *socket);
 /* link.c. P, unless it says otherwise. */
 /* Under the peer's lock, by any thread: calls the peer, unless it does so already or must wait. */
 void sock_link_call(sock_peer_t *peer);
+/* The extension's is_proven. */
+bool sock_link_is_proven(mca_btl_base_module_t *btl, sock_peer_t *peer, char *why, size_t room);
 /* Under its lock, by any thread: the thread that polls is to give it up. */
 void sock_link_give_up(sock_peer_t *peer, const char *why);
 /* The peer's connection has ended. */
 void sock_link_broke(sock_peer_t *peer, const char *why);
-/* Does what `failure` asks for. */
-void sock_link_attend(sock_peer_t *peer);
 /* The other end is called by `socket`, a guest that has proven who it is. False: not now. */
 bool sock_link_accept(sock_peer_t *peer, struct sock_socket *socket, const struct greeting *hello);
 /* An event of a caller. */
 void sock_caller_event(struct sock_socket *socket);
-/* Looks at the clock for this peer. */
+/* Looks at the clock for a peer that was taken from the list, and gives it up if `failure` asks for
+ * that. It goes back if the clock still matters to it. */
 void sock_link_tick(sock_peer_t *peer, uint64_t now_ms);
 
 /* guests.c. P. */
 void sock_listener_event(struct sock_socket *socket);
 void sock_guest_event(struct sock_socket *socket);
 void sock_guests_tick(uint64_t now_ms);
-void sock_guests_close(void);
+/* Of a module that ends. */
+void sock_guests_close(const struct sock_module *module);
 
 /* fence.c: the extension's fence, fence_ask and fence_hear. */
 int sock_fence(mca_btl_base_module_t *btl, sock_peer_t *peer);

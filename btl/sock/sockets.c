@@ -88,6 +88,25 @@ static void options_set(int fd)
                           sizeof(options[i].value));
 }
 
+bool sock_is_exhausted(int error)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+
+    if (error != EMFILE && error != ENFILE && error != ENOMEM && error != ENOBUFS)
+        return false;
+    /* Relaxed: it orders nothing. */
+    if (!atomic_flag_test_and_set_explicit(&said, memory_order_relaxed))
+        SOCK_SAY("no connection can be made or accepted now: %s. They are tried again and again, "
+                 "and messages take other lanes or wait%s.",
+                 strerror(error), error == EMFILE ? " (ulimit -n)" : "");
+    return true;
+}
+
+int sock_spare_open(void)
+{
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 static int socket_open(const struct sock_address *address)
 {
     int fd = socket(address->family == 4 ? AF_INET : AF_INET6,

@@ -117,8 +117,7 @@ void sock_work_complete(struct sock_work *work, int status)
 {
     sock_peer_t *peer = work->peer;
     mca_btl_base_module_t *btl = &peer->module->super;
-    /* At the end of the module the callbacks may be gone. */
-    bool tell = !peer->module->finalized;
+    bool tell = !sock.is_ending;
 
     if (!work->is_put) {
         bool ours = (work->base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) != 0;

@@ -65,7 +65,9 @@ enum multilane_capability {
     MULTILANE_CAN_BREAK = 1 << 6,
     /* Messages pass through a ring in shared memory (common/ring): one end copies them into it, the
      * other out of it. What is measured of such copies at the start holds for them. */
-    MULTILANE_CAN_RING = 1 << 7
+    MULTILANE_CAN_RING = 1 << 7,
+    /* What is sent behind a put arrives behind its bytes: word of it need not wait for its end. */
+    MULTILANE_CAN_ORDER = 1 << 8
 };
 
 /* A flag of btl_register_mem, by the number that Open MPI has for it where it was built with CUDA.
@@ -302,6 +304,12 @@ struct multilane_extension {
                            struct mca_btl_base_endpoint_t *endpoint);
     /* False: this process has no part of such memory. */
     bool (*commons)(struct multilane_commons *out);
+    /* Of a BTL that finds out by trying whether a lane leads to the peer. Begins to try, and goes
+     * on until it succeeds. False: the peer has not answered there yet; `why`, of `room` bytes,
+     * says in words what it was that came instead. The PML sends by another lane until then, so
+     * that a lane that leads nowhere need not be given up. */
+    bool (*is_proven)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                      char *why, size_t room);
 };
 
 #endif

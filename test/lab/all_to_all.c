@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Each rank sends to each other one at once, so that each pair of processes needs a connection, and
- * every byte is checked: all_to_all [ROUNDS]. */
+ * every byte is checked: all_to_all [ROUNDS [SECONDS]]. Says how long the slowest round took; with
+ * SECONDS there are more of them, until so many are over. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +58,8 @@ static long exchange(int size, int round, unsigned char *out, unsigned char *in,
 
 int main(int argc, char **argv)
 {
-    int rounds = argc > 1 ? atoi(argv[1]) : 4;
+    int rounds = argc > 1 ? atoi(argv[1]) : 4, more = 1;
+    double seconds = argc > 2 ? atof(argv[2]) : 0, slowest = 0, slowest_of_all;
     long wrong = 0, all_wrong;
 
     MPI_Init(&argc, &argv);
@@ -67,11 +69,23 @@ int main(int argc, char **argv)
     MPI_Request *requests = malloc(2 * (size_t) ranks * sizeof(*requests));
     if (!out || !in || !requests)
         MPI_Abort(MPI_COMM_WORLD, 2);
-    for (int round = 0; round < rounds; round++)
-        wrong += exchange(sizes[round % SIZES], round, out, in, requests);
+    double begin = MPI_Wtime();
+    for (int round = 0; round < rounds || more; round++) {
+        double before = MPI_Wtime();
+        wrong += exchange(sizes[round % SIZES], round % 1000, out, in, requests);
+        if (MPI_Wtime() - before > slowest)
+            slowest = MPI_Wtime() - before;
+        more = MPI_Wtime() - begin < seconds;
+        if (seconds > 0)
+            MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        if (round == 0 && rank == 0)
+            printf("all to all begins\n"), fflush(stdout);
+    }
+    MPI_Reduce(&slowest, &slowest_of_all, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Reduce(&wrong, &all_wrong, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank == 0)
-        printf("all to all of %d ranks: %ld bytes wrong\n", ranks, all_wrong);
+        printf("all to all of %d ranks: %ld bytes wrong, the slowest round took %.0f ms\n", ranks,
+               all_wrong, slowest_of_all * 1e3);
     free(requests);
     free(in);
     free(out);

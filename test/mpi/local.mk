@@ -46,6 +46,12 @@ test_mpi_strangers_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_strangers_LDFLAGS = $(mpi_link_flags)
 test_mpi_strangers_LDADD = $(OMPI_LIBS)
 
+# A process that has no descriptor left.
+check_PROGRAMS += test/mpi/descriptors
+test_mpi_descriptors_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_descriptors_LDFLAGS = $(mpi_link_flags)
+test_mpi_descriptors_LDADD = $(OMPI_LIBS)
+
 check_PROGRAMS += test/mpi/counters
 test_mpi_counters_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_counters_LDFLAGS = $(mpi_link_flags)

@@ -303,6 +303,61 @@ static void nothing_is_sent_to_a_process_that_is_forgotten(void)
     job_end();
 }
 
+/* --- puts --- */
+
+static struct {
+    mca_btl_base_rdma_completion_fn_t ended;
+    void *context, *data;
+    unsigned count;
+} put;
+
+static int memory_put(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                      void *local, uint64_t remote,
+                      mca_btl_base_registration_handle_t *local_handle,
+                      mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
+                      int order, mca_btl_base_rdma_completion_fn_t ended, void *context, void *data)
+{
+    (void) btl, (void) endpoint, (void) local, (void) remote, (void) local_handle;
+    (void) remote_handle, (void) flags, (void) order;
+    CHECK(size == LONG_BYTES, "%zu bytes", size);
+    put.ended = ended, put.context = context, put.data = data;
+    put.count++;
+    return OPAL_SUCCESS;
+}
+
+/* Once, and where the lane keeps the order, before the bytes are known to be there. */
+static void word_follows_the_puts(bool keeps_order, bool framed)
+{
+    begin();
+    struct lane *lane = &job_peer(1)->lanes[0];
+    mca_btl_base_module_t *btl = lane->btl;
+    bool was_framed = lane->framed;
+    btl->btl_put = memory_put;
+    btl->btl_put_limit = SIZE_MAX;
+    lane->flags |= MCA_BTL_FLAGS_PUT;
+    lane->keeps_order = keeps_order;
+    lane->framed = framed;
+    put.count = 0;
+    send_one(LONG_BYTES);
+    const struct wire_rtr rtr = {.sender = ((struct send_request *) sends[0])->handle,
+                                 .receiver = {3, 9},
+                                 .size = LONG_BYTES,
+                                 .method = WIRE_BY_PUT};
+    job_control(1, 0, WIRE_RTR, &rtr, sizeof(rtr), NULL, 0);
+    CHECK(put.count == 1, "%u puts", put.count);
+    unsigned early = job_count(1, WIRE_FIN);
+    CHECK(early == (keeps_order && !framed), "%u before the put has ended", early);
+    CHECK(!request_is_complete(sends[0]), "the memory is still read");
+    put.ended(btl, lane->endpoint, NULL, NULL, put.context, put.data, OPAL_SUCCESS);
+    progress_standin_run();
+    CHECK(framed || job_count(1, WIRE_FIN) == 1, "%u in all", job_count(1, WIRE_FIN));
+    CHECK(framed || (request_is_complete(sends[0]) && job_free(sends[0]) == MPI_SUCCESS),
+          "its end");
+    lane->flags &= ~(uint32_t) MCA_BTL_FLAGS_PUT;
+    lane->framed = was_framed;
+    job_end();
+}
+
 int main(void)
 {
     what_the_receiver_has_no_room_for_waits_until_it_tells_of_some();
@@ -316,5 +371,8 @@ int main(void)
     a_lost_receiver_ends_what_waits(true);
     a_lost_receiver_ends_what_waits(false);
     nothing_is_sent_to_a_process_that_is_forgotten();
+    word_follows_the_puts(true, false);
+    word_follows_the_puts(false, false);
+    word_follows_the_puts(true, true);
     return check_end();
 }

@@ -19,6 +19,18 @@
 
 static const unsigned char bytes[BYTES];
 
+static struct peer_class *class_now(void)
+{
+    return peer_class_now(job_peer(1));
+}
+
+/* Where a send ends when the message is there, none follows others unseen. */
+static void messages_are_seen(bool are)
+{
+    uint32_t *can = &class_now()->lanes[class_now()->control].can;
+    *can = are ? *can | MODEL_CAN_RING : *can & ~(uint32_t) MODEL_CAN_RING;
+}
+
 static void begin(int explain, int learn)
 {
     parameters.explain = explain;
@@ -29,11 +41,7 @@ static void begin(int explain, int learn)
     standin_expects_failures = true;
     standin_failures = 0;
     multilane.bad_headers = 0;
-}
-
-static struct peer_class *class_now(void)
-{
-    return peer_class_now(job_peer(1));
+    messages_are_seen(true);
 }
 
 static struct route *route_used(enum class_buffer buffer, size_t size)
@@ -248,6 +256,30 @@ static void a_synchronous_send_goes_by_its_own_plan(void)
 
 /* --- streams ---------------------------------------------------------------------------------- */
 
+/* A network has taken them, and the peer has said nothing since: they are on their way still. */
+static void what_follows_unseen_is_a_stream(void)
+{
+    begin(2, 0);
+    messages_are_seen(false);
+    struct wire_handle handle = {0};
+    const struct route *single = route_used(CLASS_CONTIGUOUS, BYTES);
+    const struct route *stream = route_used(CLASS_STREAM, BYTES);
+    (void) send_one(BYTES, &handle);
+    CHECK(single->messages == 1 && !stream->messages, "the first message follows none");
+    (void) send_one(BYTES, &handle);
+    CHECK(single->messages == 1 && stream->messages == 1, "the second one follows the first");
+    job_peer(1)->next_receive_sequence++; /* an answer */
+    (void) send_one(BYTES, &handle);
+    CHECK(single->messages == 2 && stream->messages == 1, "one after an answer follows none");
+    standin_now_ns += 1000000000;
+    (void) send_one(BYTES, &handle);
+    CHECK(single->messages == 3, "a second later all has arrived");
+    messages_are_seen(true);
+    (void) send_one(BYTES, &handle);
+    CHECK(single->messages == 4, "what lies in a ring has arrived");
+    job_end();
+}
+
 static void in_a_stream_nine_messages_share_their_time(void)
 {
     begin(2, 0);
@@ -442,6 +474,7 @@ int main(void)
     a_program_that_measures_has_each_timed();
     without_report_and_learning_nothing_is_timed();
     without_answers_others_are_timed();
+    what_follows_unseen_is_a_stream();
     in_a_stream_nine_messages_share_their_time();
     a_plan_changes_where_another_way_is_faster();
     a_promise_that_is_not_kept_is_taken_back();

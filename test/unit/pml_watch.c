@@ -20,6 +20,8 @@
 #include "liveness/watch.h"
 #include "progress_standin.h"
 
+#include "opal/mca/base/mca_base_var.h"
+
 #define PEERS       2
 #define LANES       2
 #define MILLISECOND UINT64_C(1000000)
@@ -68,7 +70,8 @@ static struct lane *lane_of(const struct mca_btl_base_endpoint_t *endpoint)
     abort();
 }
 
-static unsigned noted[LANES]; /* notes by lane */
+static unsigned noted[LANES]; /* notes by lane, */
+static unsigned given[LANES]; /* and frames to `peer` */
 
 static size_t note_ask(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                        void *note)
@@ -101,6 +104,8 @@ static bool question_taken(const mca_btl_base_module_t *btl,
     }
     if (base.type == WIRE_NOTE)
         noted[lane->index]++;
+    if (base.type == WIRE_FRAME && lane->peer == peer)
+        given[lane->index]++;
     return true;
 }
 
@@ -415,6 +420,125 @@ static void test_other_end_of_a_broken_lane_is_told(void)
     end();
 }
 
+/* --- lanes that have to be tried ---------------------------------------------------------------
+ */
+
+static bool proven[LANES];
+
+static bool is_proven(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                      char *why, size_t room)
+{
+    (void) btl;
+    snprintf(why, room, "has no connection: no answer");
+    return proven[lane_of(endpoint)->index];
+}
+
+static int attributes(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                      struct multilane_lane_attributes *out)
+{
+    (void) btl, (void) endpoint;
+    out->memory = MULTILANE_MEMORY_HOST;
+    out->copied_max_bytes = 64 << 10;
+    out->cost[MULTILANE_BY_SEND].range_count = 1;
+    out->cost[MULTILANE_BY_SEND].ranges[0] =
+        (struct multilane_lane_range){.largest_bytes = UINT64_MAX, .latency_s = 1e-6};
+    return OPAL_SUCCESS;
+}
+
+static const struct multilane_extension proving = {.attributes = attributes,
+                                                   .is_proven = is_proven};
+
+static void begin_unproven(bool first, bool second)
+{
+    begin();
+    proven[0] = first, proven[1] = second;
+    for (int i = 0; i < LANES; i++) {
+        lanes[i].extension = &proving;
+        lanes[i].health.state = LANE_UNPROVEN;
+        given[i] = 0;
+    }
+}
+
+static void test_nothing_is_given_to_a_lane_that_is_not_proven(void)
+{
+    begin_unproven(false, false);
+    keep_one();
+    pass(500);
+    CHECK(given[0] == 0 && given[1] == 0, "%u and %u", given[0], given[1]);
+    CHECK(lane_state(&lanes[0]) == LANE_UNPROVEN && lane_state(&lanes[1]) == LANE_UNPROVEN,
+          "none carries, so none is late");
+    proven[1] = true;
+    pass(5);
+    CHECK(given[0] == 0 && given[1] == 1, "%u and %u", given[0], given[1]);
+    CHECK(lane_is_up(&lanes[1]) && !lanes[0].lost, "it is waited for");
+    end();
+}
+
+static void test_lane_that_leads_nowhere_is_left_out(void)
+{
+    begin_unproven(false, true);
+    keep_one();
+    unsigned said = standin_said;
+    pass(190);
+    CHECK(!lanes[0].lost && standin_said == said, "it is waited for");
+    pass(20);
+    CHECK(lanes[0].lost && lane_state(&lanes[0]) == LANE_SILENT, "200 ms are over");
+    CHECK(standin_said == said + 1 && strstr(standin_sentence, "has no connection: no answer"),
+          "%s", standin_sentence);
+    answers[0] = false;
+    pass(LONG_MS);
+    CHECK(standin_said == said + 1 && given[0] == 0, "%u said", standin_said - said);
+    answers[0] = proven[0] = true;
+    pass(LONG_MS);
+    CHECK(lane_is_up(&lanes[0]) && !lanes[0].lost, "it is used");
+    end();
+}
+
+static void test_lane_that_is_proven_in_time_changes_nothing(void)
+{
+    begin_unproven(false, true);
+    keep_one();
+    unsigned said = standin_said;
+    uint64_t returned = multilane.lanes_returned;
+    pass(100);
+    proven[0] = true;
+    pass(LONG_MS);
+    CHECK(lane_is_up(&lanes[0]) && standin_said == said && multilane.lanes_returned == returned,
+          "%s", standin_sentence);
+    end();
+}
+
+/* To try costs nothing, and no message waits for it. */
+static void test_lane_that_is_tried_is_made_anew_soon(void)
+{
+    begin();
+    lanes[0].extension = &proving;
+    keep_one();
+    pass(100);
+    renewed[0] = 0;
+    break_lane(0);
+    pass((unsigned) parameters.suspect_ms / 2);
+    CHECK(renewed[0] == 1 && lane_state(&lanes[0]) == LANE_SILENT, "%u times", renewed[0]);
+    end();
+}
+
+/* What a silent lane was given while there was no other one goes by the one that is back. */
+static void test_silent_lane_keeps_nothing_when_another_is_back(void)
+{
+    begin();
+    given[0] = given[1] = 0;
+    for (int i = 0; i < LANES; i++)
+        atomic_store(&lanes[i].health.state, LANE_SILENT);
+    answers[0] = answers[1] = false;
+    keep_one();
+    pass(1);
+    CHECK(given[0] == 1 && given[1] == 0, "%u and %u", given[0], given[1]);
+    answers[1] = true;
+    pass(LONG_MS / 4);
+    CHECK(lane_is_up(&lanes[1]) && given[1] > 0, "%u and %u", given[0], given[1]);
+    end();
+}
+
 /* What cannot be an endpoint of btl/tcp, as it names another module, is none. */
 static void test_unknown_endpoint_shows_nothing(void)
 {
@@ -451,6 +575,7 @@ static void test_sockets_are_asked_once_a_second(void)
 static void around_begin(void)
 {
     standin_begin();
+    mca_base_var_init(); /* where what the user says of our lanes is looked up */
     standin_takes = question_taken;
     errors_begin();
     parameters.failover = true;
@@ -483,6 +608,11 @@ int main(void)
     test_lane_that_delivers_shows_life();
     test_silent_beside_a_lane_that_delivers();
     test_other_end_of_a_broken_lane_is_told();
+    test_nothing_is_given_to_a_lane_that_is_not_proven();
+    test_lane_that_leads_nowhere_is_left_out();
+    test_lane_that_is_proven_in_time_changes_nothing();
+    test_lane_that_is_tried_is_made_anew_soon();
+    test_silent_lane_keeps_nothing_when_another_is_back();
     test_unknown_endpoint_shows_nothing();
     test_sockets_are_asked_once_a_second();
     deliveries_fini();

@@ -314,6 +314,56 @@ static void wrong_frames_are_named(const mca_btl_base_registration_handle_t *han
     connection_end();
 }
 
+/* The code that takes messages may be unloaded before the lane ends. */
+static void message_at_the_end_is_dropped(const unsigned char *stream)
+{
+    connection_make();
+    delivered = 0;
+    sock.is_ending = true;
+    CHECK(!bytes_bring(stream, sizeof(struct frame_header)), "a message of no bytes");
+    CHECK(delivered == 0 && peer->have == 1, "%lu were handed out", delivered);
+    sock.is_ending = false;
+    connection_end();
+}
+
+/* --- the clock --- */
+
+static unsigned watched(void)
+{
+    unsigned count = 0;
+
+    for (const sock_peer_t *at = sock.watched; at; at = at->next_watched)
+        count++;
+    return count;
+}
+
+static void tick(uint64_t now_ms)
+{
+    sock_peer_t *next;
+
+    for (sock_peer_t *at = sock_peers_watched(); at; at = next) {
+        next = at->next_watched;
+        sock_link_tick(at, now_ms);
+    }
+}
+
+static void clock_looks_at_peers_with_something_to_watch(const unsigned char *stream)
+{
+    for (unsigned i = 0; i < 129; i++)
+        CHECK(sock_peer_get(&module, &(opal_process_name_t){.jobid = 7, .vpid = i}) != NULL, "%u",
+              i);
+    sock_peer_begin(peer, 1);
+    tick(1000);
+    CHECK(watched() == 0, "%u of 129 idle peers are looked at", watched());
+    connection_make();
+    peer->can_write = true;
+    CHECK(!bytes_bring(stream, sizeof(struct frame_header)), "a message of no bytes");
+    CHECK(watched() == 1, "%u are looked at while one waits to be told", watched());
+    tick(1000);
+    CHECK(watched() == 0 && peer->told == peer->have, "it was told");
+    connection_end();
+}
+
 int main(void)
 {
     static unsigned char stream[1u << 20];
@@ -339,6 +389,9 @@ int main(void)
     stream_is_read_wherever_it_is_cut(stream, bytes);
     wrong_bytes_end_the_connection(stream, bytes);
     wrong_frames_are_named(handle);
+    hostile = false;
+    message_at_the_end_is_dropped(stream);
+    clock_looks_at_peers_with_something_to_watch(stream);
     sock_deregister_memory(NULL, handle);
     sock_registrations_close();
     sock_peers_free(&module);

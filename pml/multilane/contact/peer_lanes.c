@@ -118,16 +118,22 @@ static void lanes_frame(struct peer *peer, uint8_t first, uint8_t count)
         lane->reserve = NULL;
         lane->largest = largest - WIRE_ENVELOPE_MAX;
         lane->flags &= ~not_offered(lane);
+        if (!lane_is_proven(lane, NULL, 0)) /* before others see the lane */
+            atomic_init(&lane->health.state, LANE_UNPROVEN);
     }
+}
+
+static bool lane_can(const struct lane *lane, enum multilane_capability capability)
+{
+    struct multilane_lane_attributes attributes = {.capabilities = 0};
+    lane->extension->attributes(lane->btl, lane->endpoint, &attributes);
+    return attributes.capabilities & capability;
 }
 
 static bool takes_device(const struct lane *lane)
 {
-    struct multilane_lane_attributes attributes = {.capabilities = 0};
-    if (!driver_is_loaded || !lane->extension || !lane->extension->flush)
-        return false;
-    lane->extension->attributes(lane->btl, lane->endpoint, &attributes);
-    return attributes.capabilities & MULTILANE_CAN_DEVICE_MEMORY;
+    return driver_is_loaded && lane->extension && lane->extension->flush &&
+           lane_can(lane, MULTILANE_CAN_DEVICE_MEMORY);
 }
 
 /* Is it among the first `count`? What others see of one does not change. */
@@ -164,6 +170,7 @@ static void lane_add(struct peer *peer, uint8_t *count, const mca_bml_base_btl_t
                           .largest = btl->btl_max_send_size};
     lane->flags &= ~not_offered(lane);
     lane->takes_device = takes_device(lane);
+    lane->keeps_order = extension && lane_can_put(lane) && lane_can(lane, MULTILANE_CAN_ORDER);
 }
 
 static void lanes_add(struct peer *peer, uint8_t *count, mca_bml_base_btl_array_t *array)

@@ -535,6 +535,13 @@ void delivery_take_back(struct delivery *delivery, struct lane *lane)
             frame_defer(frame);
 }
 
+void delivery_lane_up(struct delivery *delivery)
+{
+    for (int i = 0; i < peer_lane_count(delivery->peer); i++)
+        if (!lane_is_up(&delivery->peer->lanes[i]))
+            delivery_take_back(delivery, &delivery->peer->lanes[i]);
+}
+
 void delivery_park(struct delivery *delivery)
 {
     OPAL_THREAD_LOCK(&delivery->lock);
@@ -643,7 +650,10 @@ bool delivery_heard(struct peer *peer, struct lane *lane, const struct wire_hear
         if (heard->ask && lane) {
             if (heard->heard == delivery->acknowledged) /* else the answer is old */
                 frames_missed(delivery, lane, heard);
+            bool was_up = lane_is_up(lane);
             health_answered(delivery, lane, heard->ask);
+            if (!was_up && lane_is_up(lane))
+                delivery_lane_up(delivery);
         }
         if (delivery->unsent > 0)
             schedule_add(delivery);

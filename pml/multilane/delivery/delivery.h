@@ -78,6 +78,9 @@ void delivery_tell(struct delivery *delivery, struct lane *lane, uint32_t ask);
 void delivery_resend(struct delivery *delivery);
 /* With the lock held: all frames of this lane will go by another one. */
 void delivery_take_back(struct delivery *delivery, struct lane *lane);
+/* With the lock held: a lane is up now. What silent ones were given while none was goes by it as
+ * well. */
+void delivery_lane_up(struct delivery *delivery);
 /* The peer's lanes go away: the frames wait for new ones. */
 void delivery_park(struct delivery *delivery);
 /* The peer is lost: drops all frames, also later ones. */

@@ -150,6 +150,11 @@ int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_le
     return lane_send_joined(lane, bytes, length, NULL, 0, left, owner);
 }
 
+bool lane_is_proven(const struct lane *lane, char *why, size_t room)
+{
+    return !lane_is_tried(lane) || lane->extension->is_proven(lane->btl, lane->endpoint, why, room);
+}
+
 int lane_fence(struct lane *lane)
 {
     if (lane_state(lane) != LANE_BROKEN)

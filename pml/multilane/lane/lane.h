@@ -47,8 +47,9 @@ static inline void speed_store(_Atomic uint64_t *word, uint64_t value)
 
 enum lane_state {
     LANE_UP,
-    LANE_SILENT, /* does not answer: not used until it does */
-    LANE_BROKEN  /* its BTL reported an error: not used again, unless made anew */
+    LANE_SILENT,   /* does not answer: not used until it does */
+    LANE_UNPROVEN, /* its BTL tries whether it leads to the peer: nothing is given to it */
+    LANE_BROKEN    /* its BTL reported an error: not used again, unless made anew */
 };
 
 /* Whether a lane answers. The delivery's lock guards all but the state. See health.c. */
@@ -82,6 +83,7 @@ struct lane {
     /* Sends from the user's memory (extension->prepare_in_place); if framed, its callback means
      * delivered. */
     bool in_place;
+    bool keeps_order;        /* what is sent behind a put arrives behind its bytes */
     bool takes_device;       /* it gets and puts device memory in place */
     bool renewable;          /* it reports errors in time, can be fenced, and can be made anew */
     float round_trip_s;      /* to another node, as the kernel measured it; 0: not known */
@@ -226,6 +228,21 @@ static inline bool lane_is_lost(const struct lane *lane)
 {
     return atomic_load_explicit(&lane->lost, memory_order_relaxed);
 }
+
+/* Does it take its part of a message now? */
+static inline bool lane_carries(const struct lane *lane)
+{
+    return !lane_is_lost(lane) && lane_state(lane) != LANE_UNPROVEN;
+}
+
+/* Does its BTL find out by trying whether it leads to the peer? */
+static inline bool lane_is_tried(const struct lane *lane)
+{
+    return lane->extension && lane->extension->is_proven;
+}
+
+/* Has its BTL found out that it leads to the peer? If not, `why` says what came instead. */
+bool lane_is_proven(const struct lane *lane, char *why, size_t room);
 
 /* Can the lane get (put) these bytes in place, with its alignment? */
 bool lane_can_get(const struct lane *lane, uint64_t remote, const void *local, size_t size);

@@ -7,7 +7,10 @@
  * carry its frames, and new plans do without it. It is asked now and then, and is used again
  * when it answers. A lane whose BTL reports an error is broken. A stock BTL stays broken,
  * because tcp would continue in the middle of a fragment. Our own lane is made anew while
- * another one is left, and is silent then. */
+ * another one is left, and is silent then.
+ *
+ * A lane whose BTL must first try whether it leads to the peer is unproven, and carries nothing. If
+ * it still is PROOF_NS after another lane carries, it is silent. */
 #include "liveness/watch.h"
 
 #include <stdatomic.h>
@@ -42,6 +45,8 @@
 #define OWED_NS (2 * MILLISECOND)
 /* The pauses between questions to a silent lane grow to this multiple of T. */
 #define ASK_PAUSE_MAX 16
+/* So much later than another lane an unproven one may come. */
+#define PROOF_NS (200 * MILLISECOND)
 /* A renewable lane that broke is made anew after this multiple of T. */
 #define RENEW_AFTER 2
 /* How often the other end of a broken lane is told, so that its fence holds. */
@@ -147,10 +152,45 @@ static bool any_lane_left(const struct peer *peer)
     return false;
 }
 
+static bool any_lane_is_up(const struct peer *peer)
+{
+    for (int i = 0; i < peer_lane_count(peer); i++)
+        if (lane_is_up(&peer->lanes[i]) && lane_sends(&peer->lanes[i]))
+            return true;
+    return false;
+}
+
+static void look_unproven(struct delivery *delivery, struct lane *lane, struct look *look)
+{
+    struct lane_health *mine = &lane->health;
+    char why[sizeof(mine->why)] = "";
+    if (lane_is_proven(lane, why, sizeof(why))) {
+        atomic_store_explicit(&mine->state, LANE_UP, memory_order_relaxed); /* lane_state */
+        mine->contrast_ns = 0;
+        delivery_lane_up(delivery);
+        return;
+    }
+    look->keep = true;
+    if (!any_lane_is_up(delivery->peer))
+        mine->contrast_ns = 0;
+    else if (mine->contrast_ns == 0)
+        mine->contrast_ns = look->now;
+    else if (look->now - mine->contrast_ns >= PROOF_NS)
+        (void) health_set(delivery, lane, LANE_SILENT, why);
+}
+
+/* One that is tried before it carries anything may come back, or not, at any time. */
+static uint64_t renew_after_ns(const struct lane *lane)
+{
+    return lane_is_tried(lane) ? suspect_ns() / 4 : RENEW_AFTER * suspect_ns();
+}
+
 static void look_lane(struct delivery *delivery, struct lane *lane, struct look *look)
 {
     struct lane_health *mine = &lane->health;
     char why[sizeof(mine->why)];
+    if (lane_state(lane) == LANE_UNPROVEN)
+        look_unproven(delivery, lane, look);
     /* The peer must have answered on others all the time: it may have begun to compute after one
      * answer. */
     if (lane_is_up(lane) && mine->asked && mine->contrast_ns &&
@@ -180,7 +220,7 @@ static void look_lane(struct delivery *delivery, struct lane *lane, struct look 
             mine->noted_ns = look->now;
             look->note_lanes |= UINT64_C(1) << lane->index;
         }
-        if (look->now - mine->asked_ns >= RENEW_AFTER * suspect_ns()) {
+        if (look->now - mine->asked_ns >= renew_after_ns(lane)) {
             mine->asked_ns = look->now;
             look->renew_lanes |= UINT64_C(1) << lane->index;
         }

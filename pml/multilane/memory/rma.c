@@ -51,7 +51,7 @@ bool rma_offer(struct rma *rma, const struct route *route, struct peer *peer, vo
                size_t size, uint32_t access)
 {
     for (int i = 0; i < route->lane_count; i++)
-        if (!lane_is_lost(route_lane(route, peer, i)))
+        if (lane_carries(route_lane(route, peer, i)))
             rma_offer_lane(rma, route_lane(route, peer, i), address, size, access);
     return rma->count > 0;
 }
@@ -163,7 +163,7 @@ bool rma_can_get(struct rma *rma, void *local, size_t size)
 {
     for (uint32_t i = rma->count; i-- > 0;) {
         struct rma_lane *used = &rma->lanes[i];
-        if (lane_is_lost(used->lane) || !lane_can_get(used->lane, rma->remote, local, size) ||
+        if (!lane_carries(used->lane) || !lane_can_get(used->lane, rma->remote, local, size) ||
             !registers(rma, used, local, size,
                        used->lane->btl->btl_get_local_registration_threshold,
                        MCA_BTL_REG_FLAG_LOCAL_WRITE))
@@ -176,7 +176,7 @@ bool rma_can_put(struct rma *rma, void *local, size_t size)
 {
     for (uint32_t i = rma->count; i-- > 0;) {
         struct rma_lane *used = &rma->lanes[i];
-        if (lane_is_lost(used->lane) || !lane_can_put(used->lane) ||
+        if (!lane_carries(used->lane) || !lane_can_put(used->lane) ||
             !registers(rma, used, local, size,
                        used->lane->btl->btl_put_local_registration_threshold, 0))
             rma_drop(rma, i);

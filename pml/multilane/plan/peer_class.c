@@ -410,6 +410,7 @@ struct class_key {
     size_t largest;
     bool is_self, framed, in_place, takes_device;
     struct multilane_lane_attributes declared;
+    float round_trip_s;
     uint32_t device_changes;
 };
 
@@ -437,6 +438,7 @@ static bool key_of_peer(const struct peer *peer, struct class_key *key)
     key->framed = lane->framed;
     key->in_place = lane->in_place;
     key->takes_device = lane->takes_device;
+    key->round_trip_s = lane->round_trip_s;
     key->device_changes = device_costs_changes();
     lane->extension->attributes(lane->btl, lane->endpoint, &key->declared);
     return true;

@@ -164,7 +164,7 @@ static void choice_weigh(struct choice *choice, int index, const struct lane_spe
 static void choice_weigh_lane(struct choice *choice, int index, struct lane *lane,
                               enum stripe_wait wait)
 {
-    if (lane_is_lost(lane))
+    if (!lane_carries(lane))
         return;
     if (wait != STRIPE_FOR_NOTHING && is_full(lane))
         choice->full = true;
@@ -213,7 +213,7 @@ int stripe_choose_copy(struct lane *const *lanes, int count, size_t total, size_
         return 0;
     struct choice choice = choice_of(total, *size, count);
     for (int i = 0; i < count; i++)
-        if (!lane_is_lost(lanes[i]))
+        if (lane_carries(lanes[i]))
             choice_weigh(&choice, i, &lanes[i]->copy_speed);
     *size = choice.size;
     if (choice.index < 0)

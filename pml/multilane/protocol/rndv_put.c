@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rndv-put: RTS, RTR with the keys of the receive buffer, the sender puts over all lanes, FIN on
- * each lane after its puts. */
+ * each lane after its puts: when they have ended, or right behind them where a lane keeps that
+ * order. */
 #include "protocol/common.h"
 
 #include "base/multilane.h"
@@ -43,12 +44,34 @@ static bool rndv_put_receive(struct recv_request *request, const struct arrival 
     return true;
 }
 
+static void fin_send(struct send_request *request, struct rma_lane *used)
+{
+    size_t bytes = used->bytes;
+    if (!bytes)
+        return; /* none, or it was sent */
+    used->bytes = 0;
+    /* On the lane of the puts: it is ordered behind them. Relaxed: the steps order. */
+    atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
+    tell_of_bytes(used->lane, WIRE_FIN, request->receiver, bytes, request);
+}
+
+/* Behind the last bytes on the only lane, where none is lost without the peer and that keeps the
+ * order, the FIN need not wait until they are there. */
+static bool fin_follows(const struct rma *rma)
+{
+    const struct lane *lane = rma->lanes[0].lane;
+    return rma->count == 1 && lane->keeps_order && !lane->framed;
+}
+
 static int rndv_put_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
     struct send_request *request = send_request_of_transfer(transfer);
     bool is_device;
-    return rma_put(&request->rma, send_request_place(request, &is_device), offset,
-                   request->out.size, size);
+    int rc = rma_put(&request->rma, send_request_place(request, &is_device), offset,
+                     request->out.size, size);
+    if (rc == OMPI_SUCCESS && offset + *size == transfer->end && fin_follows(&request->rma))
+        fin_send(request, &request->rma.lanes[0]);
+    return rc;
 }
 
 /* Once the fence holds, sends all as messages: the same bytes to the same places. */
@@ -72,14 +95,8 @@ static void rndv_put_finish(struct transfer *transfer, int status)
         pending_add(&request->pending);
         return;
     }
-    for (uint32_t i = 0; i < request->rma.count; i++) {
-        const struct rma_lane *used = &request->rma.lanes[i];
-        if (!used->bytes)
-            continue;
-        /* On the lane of the puts: it is ordered behind them. Relaxed: the steps order. */
-        atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
-        tell_of_bytes(used->lane, WIRE_FIN, request->receiver, used->bytes, request);
-    }
+    for (uint32_t i = 0; i < request->rma.count; i++)
+        fin_send(request, &request->rma.lanes[i]);
     send_request_step(request);
 }
 

@@ -132,6 +132,41 @@ static void print_moves(FILE *file, const struct peer_class *class, int buffer)
     }
 }
 
+/* --- lanes that are left out ------------------------------------------------------------------ */
+
+struct left_out {
+    FILE *file;
+    const char *between; /* of JSON; null: text */
+};
+
+static void left_out_of(struct peer *peer, void *with)
+{
+    struct left_out *out = with;
+    const struct peer_class *class = peer_class_now(peer);
+    for (int i = 0; class && i < class->lane_count; i++) {
+        const struct lane *lane = &peer->lanes[i];
+        if (!lane_is_lost(lane))
+            continue;
+        if (!out->between) {
+            fprintf(out->file, "  %s to rank %u is left out: it %s\n", class->lanes[i].name,
+                    peer->name.vpid, lane->health.why);
+            continue;
+        }
+        fprintf(out->file, "%s{\"lane\": ", out->between);
+        json_text(out->file, class->lanes[i].name);
+        fprintf(out->file, ", \"rank\": %u, \"why\": ", peer->name.vpid);
+        json_text(out->file, lane->health.why);
+        fputs("}", out->file);
+        out->between = ", ";
+    }
+}
+
+static void print_left_out(FILE *file, const char *between)
+{
+    struct left_out out = {file, between};
+    peers_visit(left_out_of, &out);
+}
+
 static void print_text(FILE *file)
 {
     struct plan_input input;
@@ -160,6 +195,7 @@ static void print_text(FILE *file)
             print_moves(file, class, buffer);
         }
     }
+    print_left_out(file, NULL);
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */
@@ -300,6 +336,8 @@ static void print_json(FILE *file)
         }
         fprintf(file, "]}");
     }
+    fprintf(file, "], \"left_out\": [");
+    print_left_out(file, "");
     fprintf(file, "]}\n");
 }
 

@@ -142,7 +142,7 @@ static void trouble_add(const struct peer *peer, const struct lane *lane)
     struct delivery *delivery = delivery_find(peer);
     memset(row, 0, sizeof(*row));
     row->peer = (struct page_process){peer->name.jobid, peer->name.vpid};
-    row->is_broken = atomic_load_explicit(&lane->health.state, memory_order_relaxed) != LANE_SILENT;
+    row->is_broken = atomic_load_explicit(&lane->health.state, memory_order_relaxed) == LANE_BROKEN;
     lane_names(lane, row->lane);
     if (!delivery || OPAL_THREAD_TRYLOCK(&delivery->lock) != 0)
         return;

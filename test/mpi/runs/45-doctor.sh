@@ -90,6 +90,10 @@ doctor_networks() { # FOLDER
     echo -1 >"$net/eth1/speed"
     echo 0 >"$net/eth2/carrier"
     echo 65534 >"$net/wg0/type"
+    mkdir -p "$net/eth5/device" && echo 0x1002 >"$net/eth5/flags"
+    echo 0x1003 >"$net/eth0/flags"
+    echo 1420 >"$net/wg0/mtu"
+    echo "fd000000000000000000000000000001 09 40 00 80 eth6" >"$1/proc/net/if_inet6"
     {
         printf 'Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT\n'
         printf '%s %s %s 0001 0 0 0 %s 0 0 0\n' eth0 00000000 01004D0A 00000000 eth0 00004D0A 00000000 0000FFFF \
@@ -118,7 +122,7 @@ doctor_made_up() {
     printf 'Model: \t\t NVIDIA H100\n' >"$node/proc/driver/nvidia/gpus/0000:01:00.0/information"
     (
         ulimit -l 64 && ulimit -n 512 || exit 1
-        OMPI_MCA_btl_tcp_if_include='' OMPI_MCA_btl_tcp_if_exclude=127.0.0.1/8,10.79.0.0/16 \
+        OMPI_MCA_btl_sock_if=^eth3,wg0 OMPI_MCA_btl_tcp_if_include='' OMPI_MCA_btl_tcp_if_exclude=127.0.0.1/8,10.79.0.0/16 \
             MULTILANE_DOCTOR_ROOT=$node doctor_says 0 '^note  ptrace .*is 2' '-> sysctl kernel.yama' \
             '^note  memlock      64 KiB' '-> memlock unlimited' '^note  files        512' \
             '^note  cgroup .* the time of 0\.5' '^note  cgroup       256 MiB of memory' \
@@ -128,7 +132,9 @@ doctor_made_up() {
             '^note  networks     eth0 eth1: all in the same subnet 10\.77\.0\.0/16' \
             '^note  networks     eth2 .*it has no link' '^ok    networks     br0 10\.80\.0\.0/24' \
             '^note  networks     docker0 172\.17\.0\.0/16.*a bridge inside' '-> leave it out: .*,docker0$' \
-            '^note  networks     wg0 .*a tunnel' '^off   networks     eth3 .*is in btl_tcp_if_exclude' \
+            '^note  networks     wg0 .*, for btl/tcp alone: a tunnel' '^off   networks     eth3 .*is used by no lane' \
+            '^ok    networks     a job that names btl/sock uses eth0 eth1 eth2 br0 docker0 eth6 .IPv6. \(btl_sock_if' \
+            '^note  networks     eth5 is down' '^note  networks     MTUs differ: eth0 9000, .*wg0 1420' \
             '^ok    GPU          NVIDIA H100' '^note  GPU .*no /dev/nvidiactl' '^note  /dev/shm     is not there'
     )
 }

@@ -61,14 +61,14 @@ rails_incast() {
 
 # Nothing is known of a network of 4 ms but what the kernel says of its connections.
 # shellcheck disable=SC2086
-rails_round_trip() {
+rails_round_trip() { # LANE
     local output
-    output=$(rails_run 2 1000 --delay 4 -- $one_each $tcp --mca pml_multilane_explain 1 -- ring 2>&1) || {
+    output=$(rails_run 2 1000 --delay 4 -- $one_each --mca pml multilane --mca btl "self,$1" --mca pml_multilane_explain 1 -- ring 2>&1) || {
         printf '%s\n' "$output"
         return 1
     }
     printf '%s\n' "$output"
-    grep -E 'tcp:rail0 +send +inf +(3|4|5)(\.[0-9]+)?ms .*latency measured' <<<"$output"
+    grep -E "$1:rail0 +send +inf +(3|4|5)(\.[0-9]+)?ms .*latency measured" <<<"$output"
 }
 
 # Where a plan over several lanes switches, by hand: every lane 100 MB/s, 20 us, overhead 10 us. Eager 10 us
@@ -109,7 +109,7 @@ rails_calibrate() {
 # shellcheck disable=SC2086
 rails_runs() {
     check "${prefix}rails.are-used" rails_are_used
-    check "${prefix}rails.round-trip" rails_round_trip
+    check "${prefix}rails.round-trip" rails_round_trip tcp
     if awk -v processors="$(nproc)" '{ exit !($1 > 2 * processors) }' /proc/loadavg; then
         skip "${prefix}rails.calibrate" "something else runs: the load is $(cut -d " " -f 1 /proc/loadavg)"
     else
@@ -232,11 +232,53 @@ rails_sock() { # REGEX RATES [lab's options] --
     printf '%s\n' "$output"
     grep -q ', 0 wrong' <<<"$output" && grep -Eq "$regex" <<<"$output"
 }
+# A rail that leads nowhere from the start: nothing is given to it, so nothing is late or has to be taken back;
+# it is a lane when it leads somewhere.
+# shellcheck disable=SC2086
+rails_sock_proven() { # RANKS PLACES SECONDS REGEX EVENT...
+    local ranks=$1 places=$2 seconds=$3 regex=$4 output
+    shift 4
+    output=$(rails_run "$ranks" 800,800 "$@" -- --host "$places" --bind-to none --mca mpi_yield_when_idle 1 $sock \
+        --mca pml_multilane_explain 1 -- "$build/test/lab/all_to_all" 2 "$seconds" 2>&1)
+    local status=$?
+    printf '%s\n' "$output"
+    [ $status = 0 ] && grep -q 'lane sock .* is left out.*rail1 10.99.1.[0-9] to 10.99.1.[0-9]: no answer' <<<"$output" &&
+        grep -Eq "$regex" <<<"$output" && ! grep -q 'nothing gets through' <<<"$output"
+}
+check "${prefix}rails.sock.leads-nowhere" rails_sock_proven 4 a:2,b:2 1 'sock:rail1 to rank [23] is left out: it has no connection' \
+    --at 0:silence:1
+check "${prefix}rails.sock.leads-there-late" rails_sock_proven 2 a:1,b:1 6 'lane sock .* used again' --at 0:silence:1 --at 2:repair:1
+# A process that may make three connections more, toward two others over two rails: each has one.
+# shellcheck disable=SC2086
+rails_sock_descriptors() {
+    local output
+    output=$(rails_run 3 800,800 --hosts 3 -- --host a:1,b:1,c:1 --bind-to none --mca mpi_yield_when_idle 1 $sock -- \
+        descriptors 3 3 2>&1) || { printf '%s\n' "$output"; return 1; }
+    printf '%s\n' "$output"
+    grep -q 'no connection can be made or accepted now' <<<"$output"
+}
+check "${prefix}rails.sock.no-descriptor" rails_sock_descriptors
 check "${prefix}rails.sock.one-is-cut" rails_sock 'used again' 800,800 "${sock_begin[@]}" --at 1:cut:0 --at 2:repair:0
 check "${prefix}rails.sock.the-only-one-is-cut" rails_sock 'in reach again' 800 "${sock_begin[@]}" --at 1:cut:0 --at 4:repair:0
+# How long after its return the only rail carries again; 40 to 150 ms where nothing else runs.
+# shellcheck disable=SC2086
+rails_sock_goes_on() { # WHAT
+    local output
+    output=$(rails_run 4 800 --begin "all to all begins" --at "0.5:$1:0" --at 2.5:repair:0 -- --host a:2,b:2 --bind-to none \
+        --mca mpi_yield_when_idle 1 $sock -- "$build/test/lab/all_to_all" 2 4 2>&1) || { printf '%s\n' "$output"; return 1; }
+    printf '%s\n' "$output"
+    awk '/ 0 bytes wrong/ { slowest = $(NF - 1) } END { exit !(slowest > 1900 && slowest < 3000) }' <<<"$output"
+}
+check "${prefix}rails.sock.round-trip" rails_round_trip sock
+check "${prefix}rails.sock.resets" rails_failover $rails_times resets --btl sock --ranks 4 --rails 800
 if [ -n "$whole" ]; then
+    check "${prefix}rails.sock.goes-on.cut" rails_sock_goes_on cut
+    check "${prefix}rails.sock.goes-on.silence" rails_sock_goes_on silence
+    check "${prefix}rails.sock.everything" rails_failover $rails_times everything --btl sock --ranks 4
+    rails_mpi rails.sock.64-ranks 64 0 --hosts 8 -- --host a:8,b:8,c:8,d:8,e:8,f:8,g:8,h:8 --bind-to none \
+        --mca mpi_yield_when_idle 1 --mca pml multilane --mca btl "self,shm,sock" -- "$build/test/lab/all_to_all"
     check "${prefix}rails.sock.unequal" rails_sock 'mix ends' 400,1200
     check "${prefix}rails.sock.both-are-silent" rails_sock 'mix ends' 800,800 "${sock_begin[@]}" --at 1:silence:all --at 2.5:repair:all
 else
-    runs_elsewhere rails.sock.{unequal,both-are-silent}
+    runs_elsewhere rails.sock.{goes-on.cut,goes-on.silence,everything,64-ranks,unequal,both-are-silent}
 fi

@@ -57,4 +57,15 @@ done
 [ "$sanitizer" = tsan ] || check "${prefix}sock.faults.point" sock_faults 3:50:500 2 point
 check "${prefix}sock.faults.request" sock_faults 3:50:500 3 request
 
+# A process without a descriptor: both ends wait, or are told what does not get through.
+# shellcheck disable=SC2086
+sock_descriptors() {
+    local output
+    output=$(mpirun_run 4 $sock --mca mpi_yield_when_idle 1 -- descriptors 2>&1) || { printf '%s\n' "$output"; return 1; }
+    printf '%s\n' "$output"
+    [ "$(grep -c 'no connection can be made or accepted now: Too many open files' <<<"$output")" = 1 ]
+}
+check "${prefix}sock.no-descriptor" sock_descriptors
+mpi_fails sock.no-descriptor-for-long 'nothing gets through .btl_sock_lost_s.' 2 $sock --mca mpi_yield_when_idle 1 \
+    --mca btl_sock_lost_s 1 -- descriptors 0 60
 mpi_says sock.strangers 'strangers: [0-9]+ were closed' 2 $sock -- strangers
