@@ -29,6 +29,9 @@
 #define YIELD_DEPTH_MAX 32.0
 /* The same while something waits for room at a lane, which does not wake. */
 #define YIELD_ROOM_NS 20000000u
+/* A process that waits for a word is woken by the one that changes it. By the time that it has
+ * yielded so often all others had their turn: one of them is late, and more turns are in vain. */
+#define YIELDS_BY_WORD 4u
 /* The clock is read once in so many turns that yield: most waits end before. */
 #define CLOCK_TURNS 8u
 
@@ -56,6 +59,7 @@ struct waiter {
     enum waiting_for what;
     const _Atomic uint32_t *word; /* of shared memory, that it waits for; NULL: for a request */
     uint32_t word_seen;
+    uint32_t word_turns; /* since it waits for that */
     uint32_t seen;      /* of completions, before the thread last looked at its request */
     bool has_completed; /* a request, since then */
     uint32_t turns;     /* that still yield before the clock is read */
@@ -100,6 +104,7 @@ void waiting_by_word(const _Atomic uint32_t *word, uint32_t seen)
 {
     waiter_me()->word = word;
     waiter_me()->word_seen = seen;
+    waiter_me()->word_turns = 0;
 }
 
 enum waiting_for waiting_kind(size_t count, ompi_request_t *const *requests)
@@ -176,6 +181,10 @@ static uint32_t sleep_length_us(enum waiting_for what, uint64_t waited_ns)
 /* Yields go on for a while; then *waited_ns says for how long. */
 static bool yields_still(struct waiter *me, uint64_t *waited_ns)
 {
+    if (me->word && me->word_turns++ >= YIELDS_BY_WORD) {
+        *waited_ns = UINT64_MAX;
+        return false;
+    }
     if (me->turns > 0) {
         me->turns--;
         return true;
