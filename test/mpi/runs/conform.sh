@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The conformance suite: every chapter with the PML over shared memory, over tcp and over our own
 # lanes, with Open MPI's own PML as the control. --long: every number of ranks over every lane.
+# All chapters over our lane, and of each other one what meets it: matching and windows the lanes of Open MPI,
+# threads, spawned processes and sessions the sockets. A sanitizer sees memory: no chapter over a second lane.
+elsewhere_only "series=conform.@(*.multilane-shm.*|@(point|thread|onesided|partitioned).multilane-$sm.3|communicator.multilane-$sm.1|\
+@(request|datatype).multilane-tcp.2|@(thread|session|dynamic).multilane-sock.3|dynamic.@(few-rings|clients))" \
+    "asan=conform.@(@(point|request|error|datatype|thread|onesided|dynamic).multilane-$sm.3|dynamic.@(few-rings|clients)|\
+inner.multilane-shm.2|onesided.multilane-shm.rdma.3)"
 conform_chapters="point request error datatype communicator thread onesided partitioned session"
 conform_limit_s=$limit_s
 loopback="--mca btl_tcp_if_include lo"
@@ -72,7 +78,7 @@ else
     conform multilane tcp self,tcp 2
     conform multilane sock self,sock 3
     # The control says whether the programs ask for more than MPI promises.
-    if [ -n "$whole" ]; then conform ob1 $sm self,$sm 2; else runs_elsewhere "conform.*.ob1-$sm.2"; fi
+    conform ob1 $sm self,$sm 2
 fi
 if [ "$series" != 4.1 ]; then
     for ranks in 3 5; do
@@ -81,7 +87,6 @@ if [ "$series" != 4.1 ]; then
     done
 fi
 # Nothing is sent there but the ends: it waits.
-[ -z "$sanitizer" ] || elsewhere_without conform.dynamic.outlived
 check "${prefix}conform.dynamic.outlived" conform_dynamic 2 --mca pml multilane \
     --mca btl self,$sm,tcp $loopback --mca pml_multilane_lost_s 2 -- dynamic \
     --case parents_outlive_their_children --thorough --seconds 60
@@ -108,9 +113,7 @@ if [ -n "${MULTILANE_LONG:-}" ]; then
     limit_s=300
     mpi conform.large.all.multilane-$sm.2 2 --mca pml multilane --mca btl self,$sm -- large \
         --thorough --seconds 140
-elif [ -n "$whole" ]; then
+else
     mpi conform.large.one.multilane-$sm.2 2 --mca pml multilane --mca btl self,$sm -- large \
         --case a_count_of_more_than_two_gib_of_bytes_arrives --seconds 140
-else
-    runs_elsewhere conform.large
 fi

@@ -2,7 +2,8 @@
 # The progress thread beside the program's own: what is right without it is right with it, also
 # where the program asked for no threads.
 # Threads are tsan's business.
-[ "$sanitizer" != asan ] || elsewhere_without 'progress-thread.!(lost|error|traffic-*)'
+elsewhere_only 'series=progress-thread.@(ring-offered|traffic-shm|request|thread|device.staged|lost|error)' \
+    'asan=progress-thread.@(lost|error|traffic-*)'
 
 progress_thread() {
     local name=$1 btl=$2

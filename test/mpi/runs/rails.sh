@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Two and three hosts with one, two and three tcp rails of different speeds: order and contents.
+# Rails are cut in the same way under each series; what it changes is errors that return, and lanes of two kinds.
+elsewhere_only 'series=rails.@(are-used|round-trip|ring.2|mix.two-local-two-far|failover.cut|failover.return|sock.one-is-cut)'
 build_root=$build packages_need iproute2 mount >"$build/rails-packages.log" 2>&1
 rails_reason=$("$top/test/lab/rails" --check 2>&1)
 if [ -n "$rails_reason" ]; then
@@ -123,10 +125,6 @@ rails_runs() {
     rails_mpi rails.mix.2-unequal 2 100,1200 $one_each $tcp -- $mix
     rails_mpi rails.mix.two-local-two-far 4 400,800 $two_each $both -- $mix --longest 2000000
     rails_mpi rails.mix.threads 2 400,800 $one_each $tcp -- $mix --threads 3 --longest 1000000
-}
-
-# shellcheck disable=SC2086
-rails_more_runs() {
     rails_mpi rails.ring.3-unequal 4 200,400,800 $two_each $tcp -- ring
     rails_mpi rails.mix.1 2 800 $one_each $tcp -- $mix --longest 1000000
     rails_mpi rails.mix.3-unequal 4 200,400,800 $two_each $tcp -- $mix --longest 2000000
@@ -138,12 +136,6 @@ rails_more_runs() {
         -- $one_each $tcp -- $mix --longest 4000000
 }
 rails_runs
-if [ -n "$whole" ]; then
-    rails_more_runs
-else
-    runs_elsewhere rails.ring.3-unequal rails.mix.{1,3-unequal,local-with-tcp,3-hosts,rail-slows} \
-        rails.datatype.2-unequal rails.incast
-fi
 
 # Rails that die, and what is left carries on; 100 runs: test/lab/rails-failover --runs 100.
 rails_failover() { # RUNS SCENARIO...
@@ -160,19 +152,14 @@ rails_return() { # RAILS WHAT [lost's argument]
         "$build/test/mpi/lost" "${@:3}" </dev/null
 }
 check "${prefix}rails.failover.return" rails_return 800,800 silence
-if [ -n "$whole" ]; then
-    for scenario in cut-and-repair cut-threads all-cut; do
-        check "${prefix}rails.failover.$scenario" rails_failover $rails_times $scenario
-    done
-    check "${prefix}rails.failover.3-rails" rails_failover $rails_times cut --rails 400,800,800
-    check "${prefix}rails.failover.only-rail" rails_failover $rails_times all-cut --rails 800
-    check "${prefix}rails.failover.return-unmet" rails_return 800 silence unmet
-    check "${prefix}rails.failover.return-unmet-cut" rails_return 800,800 cut unmet
-    check "${prefix}rails.failover.slow-peer" rails_failover 1 slow-peer
-else
-    runs_elsewhere rails.failover.{cut-and-repair,cut-threads,all-cut,3-rails,only-rail} \
-        rails.failover.{return-unmet,return-unmet-cut,slow-peer}
-fi
+for scenario in cut-and-repair cut-threads all-cut; do
+    check "${prefix}rails.failover.$scenario" rails_failover $rails_times $scenario
+done
+check "${prefix}rails.failover.3-rails" rails_failover $rails_times cut --rails 400,800,800
+check "${prefix}rails.failover.only-rail" rails_failover $rails_times all-cut --rails 800
+check "${prefix}rails.failover.return-unmet" rails_return 800 silence unmet
+check "${prefix}rails.failover.return-unmet-cut" rails_return 800,800 cut unmet
+check "${prefix}rails.failover.slow-peer" rails_failover 1 slow-peer
 
 # Processes compute three times as long as a peer may be silent, and wires are cut: no process is lost but
 # those that were cut off, see life.c. An event at 0 s comes before any connection.
@@ -210,14 +197,10 @@ rails_life_long() {
     done
 }
 
-if [ -n "$whole" ]; then
-    check "${prefix}rails.life.others-compute" rails_life 8 a:4,b:4 800,800 0.5:cut:1 pairs 2
-    check "${prefix}rails.life.leads-nowhere" rails_life 2 a:1,b:1 800,800,800 0:silence:2 pairs 2 0
-    check "${prefix}rails.life.host-dies" rails_life 4 a:1,b:1,c:1,d:1 800,800 0.5:silence:all@d host 2
-    check "${prefix}rails.life.process-dies" rails_process_dies
-else
-    runs_elsewhere rails.life.{others-compute,leads-nowhere,host-dies,process-dies}
-fi
+check "${prefix}rails.life.others-compute" rails_life 8 a:4,b:4 800,800 0.5:cut:1 pairs 2
+check "${prefix}rails.life.leads-nowhere" rails_life 2 a:1,b:1 800,800,800 0:silence:2 pairs 2 0
+check "${prefix}rails.life.host-dies" rails_life 4 a:1,b:1,c:1,d:1 800,800 0.5:silence:all@d host 2
+check "${prefix}rails.life.process-dies" rails_process_dies
 if [ -n "${MULTILANE_LONG:-}" ]; then rails_life_long; fi
 
 # Over btl/sock: a rail that was cut is a lane again, and the only one that goes away is waited for.
@@ -234,9 +217,5 @@ rails_sock() { # REGEX RATES [lab's options] --
 }
 check "${prefix}rails.sock.one-is-cut" rails_sock 'used again' 800,800 "${sock_begin[@]}" --at 1:cut:0 --at 2:repair:0
 check "${prefix}rails.sock.the-only-one-is-cut" rails_sock 'in reach again' 800 "${sock_begin[@]}" --at 1:cut:0 --at 4:repair:0
-if [ -n "$whole" ]; then
-    check "${prefix}rails.sock.unequal" rails_sock 'mix ends' 400,1200
-    check "${prefix}rails.sock.both-are-silent" rails_sock 'mix ends' 800,800 "${sock_begin[@]}" --at 1:silence:all --at 2.5:repair:all
-else
-    runs_elsewhere rails.sock.{unequal,both-are-silent}
-fi
+check "${prefix}rails.sock.unequal" rails_sock 'mix ends' 400,1200
+check "${prefix}rails.sock.both-are-silent" rails_sock 'mix ends' 800,800 "${sock_begin[@]}" --at 1:silence:all --at 2.5:repair:all

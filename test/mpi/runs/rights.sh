@@ -54,7 +54,7 @@ rights_at_level() { # LEVEL COMMAND
 if [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null; then
     skip "${prefix}rights" "it takes two users of its own: as root, with setpriv"
 elif [ -n "${MULTILANE_RDMA_LAB:-}" ]; then
-    for rights_level in 1 2; do
+    for rights_level in 2 ${MULTILANE_LONG:+1}; do
         check "${prefix}rights.yama-$rights_level" rights_at_level $rights_level rights_ask
     done
     check "${prefix}rights.device" rights_at_level 1 rights_device
