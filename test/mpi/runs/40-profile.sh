@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Alone: it calibrates.
 # Profiles: made by multilane-calibrate, found by the next job, and left alone with one sentence where
 # they do not fit.
 # What is read, refused or does not fit is the same in each series; a sanitizer sees all of it.

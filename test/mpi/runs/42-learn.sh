@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Alone: plans follow times.
 # Plans that learn: a job corrects a profile that lies, says so, and leaves what it has seen to the next one.
 elsewhere_only 'series=learn.@(corrects-a-lie|goes-on-in-the-next-job)'
 learn_folder=$build/learn-test

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Alone: it measures the time of processors.
 # Waiting that sleeps (pml_multilane_wait): it takes no processor, nothing is lost or comes late, and
 # where the kernel refuses the sleep it is short naps.
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Alone: all jobs of the node are looked at.
 # Looking into a running job: multilane-top finds who hangs and why, calls nothing else hung, and the
 # job never notices it.
 inside_top=$build/multilane-top

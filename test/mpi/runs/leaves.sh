@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Alone: it measures when messages come.
 # What a finished call has sent has left: the other side does not wait while the sender computes.
 # test/mpi/leaves.c says what a case is; each group of cases is one job of 4 ranks, which is more than
 # the processors of a small machine.

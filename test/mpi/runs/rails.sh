@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Alone: it measures rails, and then runs two tests beside each other itself.
 # Two and three hosts with one, two and three tcp rails of different speeds: order and contents.
 # Rails are cut in the same way under each series; what it changes is errors that return, and lanes of two kinds.
 elsewhere_only 'series=rails.@(are-used|round-trip|ring.2|mix.two-local-two-far|failover.cut|failover.return|sock.one-is-cut)'
@@ -18,7 +19,7 @@ rails_mpi() {
         while [ "$1" != -- ]; do lab+=("$1"); shift; done
         shift
     fi
-    check "$prefix$name" rails_run "$ranks" "$rates" "${lab[@]}" -- "$@"
+    beside check "$prefix$name" rails_run "$ranks" "$rates" "${lab[@]}" -- "$@"
 }
 
 # The lab stands in for mpirun: what it puts before the ranks is an mpirun inside. Hosts have places
@@ -28,10 +29,13 @@ rails_run() {
     shift 2
     while [ "$1" != -- ]; do lab+=("$1"); shift; done
     shift
-    local mpirun=$build/rails-mpirun
+    local mpirun=$build/rails-mpirun-$BASHPID status
     printf '#!/bin/sh\nexec "%s" --rails %s %s -- "%s" "$@"\n' "$top/test/lab/rails" "$rates" \
         "${lab[*]@Q}" "$inside" >"$mpirun" && chmod +x "$mpirun" || return 1
     mpirun_run "$ranks" "$@"
+    status=$?
+    rm -f "$mpirun"
+    return $status
 }
 
 tcp="--mca pml multilane --mca btl self,tcp"
@@ -117,10 +121,12 @@ rails_runs() {
     else
         check "${prefix}rails.calibrate" rails_calibrate
     fi
+    check "${prefix}rails.incast" rails_incast
+    # From here on nothing is measured, and two run beside each other.
     rails_mpi rails.ring.2 4 800,800 $two_each $tcp -- ring
-    check "${prefix}rails.switch.2" rails_switch 800,800 1976000
-    check "${prefix}rails.switch.3" rails_switch 400,400,400 2961000
-    check "${prefix}rails.switch.uses" rails_switch 800,800 9793 \
+    beside check "${prefix}rails.switch.2" rails_switch 800,800 1976000
+    beside check "${prefix}rails.switch.3" rails_switch 400,400,400 2961000
+    beside check "${prefix}rails.switch.uses" rails_switch 800,800 9793 \
         ';tcp:rail0:use=eager,bandwidth=5e7;tcp:rail1:use=rndv'
     rails_mpi rails.mix.2-unequal 2 100,1200 $one_each $tcp -- $mix
     rails_mpi rails.mix.two-local-two-far 4 400,800 $two_each $both -- $mix --longest 2000000
@@ -131,7 +137,6 @@ rails_runs() {
     rails_mpi rails.datatype.2-unequal 2 400,1200 $one_each $tcp -- datatype --seconds 60
     rails_mpi rails.mix.local-with-tcp 2 400,800 --host a:2 $both -- $mix
     rails_mpi rails.mix.3-hosts 3 400,800 --hosts 3 -- --host a:1,b:1,c:1 $both -- $mix --longest 2000000
-    check "${prefix}rails.incast" rails_incast
     rails_mpi rails.mix.rail-slows 2 800,800 --begin 'mix begins' --at 0.5:slow:1:80 --at 1.2:slow:1:800 \
         -- $one_each $tcp -- $mix --longest 4000000
 }
@@ -142,7 +147,7 @@ rails_failover() { # RUNS SCENARIO...
     "$top/test/lab/rails-failover" --build "$build" --runs "$@" ${MULTILANE_LONG:+--seconds 6}
 }
 if [ -n "${MULTILANE_LONG:-}" ]; then rails_times=10; else rails_times=1; fi
-check "${prefix}rails.failover.cut" rails_failover $rails_times cut
+beside check "${prefix}rails.failover.cut" rails_failover $rails_times cut
 # Where errors are to be returned both ranks go on. Without mpirun_run: a rank for each host, and no
 # more than there are places.
 # shellcheck disable=SC2086
@@ -151,15 +156,15 @@ rails_return() { # RAILS WHAT [lost's argument]
         --at "0.5:$2:all" -- "$mpirun" -n 2 $one_each $tcp --mca pml_multilane_lost_s 3 \
         "$build/test/mpi/lost" "${@:3}" </dev/null
 }
-check "${prefix}rails.failover.return" rails_return 800,800 silence
+beside check "${prefix}rails.failover.return" rails_return 800,800 silence
 for scenario in cut-and-repair cut-threads all-cut; do
-    check "${prefix}rails.failover.$scenario" rails_failover $rails_times $scenario
+    beside check "${prefix}rails.failover.$scenario" rails_failover $rails_times $scenario
 done
-check "${prefix}rails.failover.3-rails" rails_failover $rails_times cut --rails 400,800,800
-check "${prefix}rails.failover.only-rail" rails_failover $rails_times all-cut --rails 800
-check "${prefix}rails.failover.return-unmet" rails_return 800 silence unmet
-check "${prefix}rails.failover.return-unmet-cut" rails_return 800,800 cut unmet
-check "${prefix}rails.failover.slow-peer" rails_failover 1 slow-peer
+beside check "${prefix}rails.failover.3-rails" rails_failover $rails_times cut --rails 400,800,800
+beside check "${prefix}rails.failover.only-rail" rails_failover $rails_times all-cut --rails 800
+beside check "${prefix}rails.failover.return-unmet" rails_return 800 silence unmet
+beside check "${prefix}rails.failover.return-unmet-cut" rails_return 800,800 cut unmet
+beside check "${prefix}rails.failover.slow-peer" rails_failover 1 slow-peer
 
 # Processes compute three times as long as a peer may be silent, and wires are cut: no process is lost but
 # those that were cut off, see life.c. An event at 0 s comes before any connection.
@@ -187,20 +192,20 @@ rails_life_long() {
     for what in cut silence; do
         for seconds in 0.01 0.5 3; do
             for kind in 0 1 2 3; do
-                check "${prefix}rails.life.$what-$seconds-$kind" rails_life 2 a:1,b:1 800,800 "$seconds:$what:1" \
+                beside check "${prefix}rails.life.$what-$seconds-$kind" rails_life 2 a:1,b:1 800,800 "$seconds:$what:1" \
                     pairs 2 "$kind"
             done
-            check "${prefix}rails.life.$what-$seconds-8" rails_life 8 a:4,b:4 800,800 "$seconds:$what:0" pairs 2
+            beside check "${prefix}rails.life.$what-$seconds-8" rails_life 8 a:4,b:4 800,800 "$seconds:$what:0" pairs 2
         done
-        check "${prefix}rails.life.host-dies-$what-1" rails_life 4 a:1,b:1,c:1,d:1 800 "0.5:$what:all@d" host 2
-        check "${prefix}rails.life.host-dies-$what" rails_life 4 a:1,b:1,c:1,d:1 800,800 "0.5:$what:all@d" host 2
+        beside check "${prefix}rails.life.host-dies-$what-1" rails_life 4 a:1,b:1,c:1,d:1 800 "0.5:$what:all@d" host 2
+        beside check "${prefix}rails.life.host-dies-$what" rails_life 4 a:1,b:1,c:1,d:1 800,800 "0.5:$what:all@d" host 2
     done
 }
 
-check "${prefix}rails.life.others-compute" rails_life 8 a:4,b:4 800,800 0.5:cut:1 pairs 2
-check "${prefix}rails.life.leads-nowhere" rails_life 2 a:1,b:1 800,800,800 0:silence:2 pairs 2 0
-check "${prefix}rails.life.host-dies" rails_life 4 a:1,b:1,c:1,d:1 800,800 0.5:silence:all@d host 2
-check "${prefix}rails.life.process-dies" rails_process_dies
+beside check "${prefix}rails.life.others-compute" rails_life 8 a:4,b:4 800,800 0.5:cut:1 pairs 2
+beside check "${prefix}rails.life.leads-nowhere" rails_life 2 a:1,b:1 800,800,800 0:silence:2 pairs 2 0
+beside check "${prefix}rails.life.host-dies" rails_life 4 a:1,b:1,c:1,d:1 800,800 0.5:silence:all@d host 2
+beside check "${prefix}rails.life.process-dies" rails_process_dies
 if [ -n "${MULTILANE_LONG:-}" ]; then rails_life_long; fi
 
 # Over btl/sock: a rail that was cut is a lane again, and the only one that goes away is waited for.
@@ -215,7 +220,7 @@ rails_sock() { # REGEX RATES [lab's options] --
     printf '%s\n' "$output"
     grep -q ', 0 wrong' <<<"$output" && grep -Eq "$regex" <<<"$output"
 }
-check "${prefix}rails.sock.one-is-cut" rails_sock 'used again' 800,800 "${sock_begin[@]}" --at 1:cut:0 --at 2:repair:0
-check "${prefix}rails.sock.the-only-one-is-cut" rails_sock 'in reach again' 800 "${sock_begin[@]}" --at 1:cut:0 --at 4:repair:0
-check "${prefix}rails.sock.unequal" rails_sock 'mix ends' 400,1200
-check "${prefix}rails.sock.both-are-silent" rails_sock 'mix ends' 800,800 "${sock_begin[@]}" --at 1:silence:all --at 2.5:repair:all
+beside check "${prefix}rails.sock.one-is-cut" rails_sock 'used again' 800,800 "${sock_begin[@]}" --at 1:cut:0 --at 2:repair:0
+beside check "${prefix}rails.sock.the-only-one-is-cut" rails_sock 'in reach again' 800 "${sock_begin[@]}" --at 1:cut:0 --at 4:repair:0
+beside check "${prefix}rails.sock.unequal" rails_sock 'mix ends' 400,1200
+beside check "${prefix}rails.sock.both-are-silent" rails_sock 'mix ends' 800,800 "${sock_begin[@]}" --at 1:silence:all --at 2.5:repair:all
