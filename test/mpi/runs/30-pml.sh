@@ -3,7 +3,7 @@
 # it cannot talk to.
 
 # Of values that are refused the series changes how they are handed over.
-elsewhere_only "series=@(params.@(protocol=nonsense|explain=3|lost_s=0|lane_attr=use-rndv|longest-times)|pml.*|\
+elsewhere_only "series=@(params.@(protocol=nonsense|explain=3|lost_s=0|lane_attr=use-rndv|longest-times)|pml.*|
 counters.@($sm|tcp|backlog.shm|rndv-get)|explain.*|eager.by-equation|peer.*|record.@(version|short))" \
     'asan=@(pml.*|counters.*|explain.*|eager.by-equation|peer.*)'
 # Refused with a sentence that names the parameter, its value and what it may be.

@@ -3,9 +3,9 @@
 # lanes, with Open MPI's own PML as the control. --long: every number of ranks over every lane.
 # All chapters over our lane, and of each other one what meets it: matching and windows the lanes of Open MPI,
 # threads, spawned processes and sessions the sockets. A sanitizer sees memory: no chapter over a second lane.
-elsewhere_only "series=conform.@(*.multilane-shm.*|@(point|thread|onesided|partitioned).multilane-$sm.3|communicator.multilane-$sm.1|\
+elsewhere_only "series=conform.@(*.multilane-shm.*|@(point|thread|onesided|partitioned).multilane-$sm.3|communicator.multilane-$sm.1|
 @(request|datatype).multilane-tcp.2|@(thread|session|dynamic).multilane-sock.3|dynamic.@(few-rings|clients))" \
-    "asan=conform.@(@(point|request|error|datatype|thread|onesided|dynamic).multilane-$sm.3|dynamic.@(few-rings|clients)|\
+    "asan=conform.@(@(point|request|error|datatype|thread|onesided|dynamic).multilane-$sm.3|dynamic.@(few-rings|clients)|
 inner.multilane-shm.2|onesided.multilane-shm.rdma.3)"
 conform_chapters="point request error datatype communicator thread onesided partitioned session"
 conform_limit_s=$limit_s

@@ -6,16 +6,16 @@
 # What a device, a driver or a machine may lack, lanes that lose messages, and multilane-calibrate are
 # the same in each series; those make datatypes, requests, errors, collectives and windows different. A
 # sanitizer sees each way and each error once.
-elsewhere_only 'series=cuda.@(ipc.@(types|persistent|probe|many|ends)|staged.@(types|persistent|many|self-long)|\
-staged-tcp|several-lanes|kernels.@(shm|fail|no-file)|ipc-refused|collective|in-place|\
-collectives.@(operations|groups|neighbours|under-way|packed|session|fail|ob1)|other-device.hip|window|mapped-fd|\
-copies-fail.self,shm|lost.self,shm,cuda|reset.self,shm,cuda|freed|explain|shared|measured.@(lanes|refused)|gpu|gpu.*|gpu-command-alone|\
+elsewhere_only 'series=cuda.@(ipc.@(types|persistent|probe|many|ends)|staged.@(types|persistent|many|self-long)|
+staged-tcp|several-lanes|kernels.@(shm|fail|no-file)|ipc-refused|collective|in-place|
+collectives.@(operations|groups|neighbours|under-way|packed|session|fail|ob1)|other-device.hip|window|mapped-fd|
+copies-fail.self,shm|lost.self,shm,cuda|reset.self,shm,cuda|freed|explain|shared|measured.@(lanes|refused)|gpu|gpu.*|gpu-command-alone|
 no-driver|collectives-off|old-driver|ompi_info)' \
-    'asan=cuda.@(ipc.@(truncate|probe|reuse|many|order|self*|ends)|staged.@(truncate|many|order|lost-fail|self-long)|\
-staged-tcp|several-lanes|kernels.@(shm|many|other-code|fail|no-file)|no-ipc|late-copies.ipc.many|capture.ipc|halo|\
-ipc-own-device-many|ipc-refused*|ipc-one-many|no-pinned|collective|in-place|\
-collectives.@(operations|under-way|neighbouring-images|packed|late-copies|fail)|other-device.hip|window|\
-mapped-@(fd|again|few*)|one-handle|copies-fail.*|lost.*|reset.*|freed|not-shared|measured.@(lanes|each)|calibrate|gpu|gpu-command-alone|\
+    'asan=cuda.@(ipc.@(truncate|probe|reuse|many|order|self*|ends)|staged.@(truncate|many|order|lost-fail|self-long)|
+staged-tcp|several-lanes|kernels.@(shm|many|other-code|fail|no-file)|no-ipc|late-copies.ipc.many|capture.ipc|halo|
+ipc-own-device-many|ipc-refused*|ipc-one-many|no-pinned|collective|in-place|
+collectives.@(operations|under-way|neighbouring-images|packed|late-copies|fail)|other-device.hip|window|
+mapped-@(fd|again|few*)|one-handle|copies-fail.*|lost.*|reset.*|freed|not-shared|measured.@(lanes|each)|calibrate|gpu|gpu-command-alone|
 no-driver|says-why)'
 
 # What a stand-in takes is no measure: which way messages go is set here. The tests of measuring, at

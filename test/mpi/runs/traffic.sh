@@ -3,7 +3,7 @@
 # protocols and with each protocol forced, over several lanes. A failure names the seed.
 # A protocol asks nothing of the series but lanes that get and put; a sanitizer sees each once.
 elsewhere_only "series=traffic.@(auto-*|threads-*|two-lanes-@(auto.2|both-away|are-used)|rndv-@(get|put)-$sm.3|rndv-both-shm.3)" \
-    "asan=traffic.@(auto-tcp.2|large-*|small-shm.2|threads-shm.2|two-lanes-rndv-@(get|put).2|two-lanes-both-away|\
+    "asan=traffic.@(auto-tcp.2|large-*|small-shm.2|threads-shm.2|two-lanes-rndv-@(get|put).2|two-lanes-both-away|
 eager-zcopy-$sm.3|rndv-am-$sm.3|rndv-both-threads-shm.2)"
 traffic_protocols="eager-short eager-copy eager-zcopy rndv-am rndv-get rndv-put"
 if [ -n "${MULTILANE_LONG:-}" ]; then

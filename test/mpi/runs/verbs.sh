@@ -223,9 +223,10 @@ verbs_real() {
 
 # Without --long each thing that only the machine's kernel and wires show: what one lane and two carry, what
 # the kernel refuses, packets that are lost, a rail that dies. The strict stand-in shows the rest.
-lab_short='verbs.@(ring.2|lane|away|conform.onesided.multilane|traffic.@(auto|rndv-get|rndv-put)|leaves|memory|\
-receives-grow|in-place.@(two-rails.eager-zcopy|no-memory)|direct.@(put|refused|unflushed)|\
+lab_short='verbs.@(ring.2|lane|away|conform.onesided.multilane|traffic.@(auto|rndv-get|rndv-put)|leaves|memory|
+receives-grow|in-place.@(two-rails.eager-zcopy|no-memory)|direct.@(put|refused|unflushed)|
 lab.@(memlock|no-permission|port-down|routes|unlike|loss|failover.@(cut|device-cut)))'
+lab_short=${lab_short//[[:space:]]/}
 
 # False, and said so, for what only --long runs, and once the time that the machine has for this is over; what
 # is missing is run where processors are faster, or by MULTILANE_LONG.
