@@ -153,6 +153,6 @@ profile_ignored folder "it is not a file"
         --mca pml_multilane_profile none --mca pml_multilane_explain 1 -- ring
     # A process does not copy to itself by the kernel: its lane keeps its own figures.
     mpi_says profile.self "self +get +inf .* 0s +default\$" 1 --mca pml multilane --mca btl self \
-        --mca pml_multilane_explain 1 -- point --case messages_to_oneself_arrive
+        --mca pml_multilane_explain 1 -- conform point --case messages_to_oneself_arrive
 }
 rm -rf "$profile_folder"

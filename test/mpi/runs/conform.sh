@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The conformance suite: every chapter with the PML over shared memory, over tcp and over our own
 # lanes, with Open MPI's own PML as the control. --long: every number of ranks over every lane.
-# All chapters over our lane, and of each other one what meets it: matching and windows the lanes of Open MPI,
-# threads, spawned processes and sessions the sockets. A sanitizer sees memory: no chapter over a second lane.
-elsewhere_only "series=conform.@(*.multilane-shm.*|@(point|thread|onesided|partitioned).multilane-$sm.3|communicator.multilane-$sm.1|
-@(request|datatype).multilane-tcp.2|@(thread|session|dynamic).multilane-sock.3|dynamic.@(few-rings|clients))" \
-    "asan=conform.@(@(point|request|error|datatype|thread|onesided|dynamic).multilane-$sm.3|dynamic.@(few-rings|clients)|
+# All over our lane; over those of Open MPI the chapters, and threads, which meet its shared memory; spawned
+# processes and sessions over sockets. A sanitizer sees memory: nothing over a second lane.
+elsewhere_only "series=conform.@(*.multilane-shm.*|@(chapters|thread).multilane-$sm.3|chapters.multilane-tcp.2|
+@(thread|session|dynamic).multilane-sock.3|dynamic.@(few-rings|clients))" \
+    "asan=conform.@(@(chapters|thread|dynamic).multilane-$sm.3|dynamic.@(few-rings|clients)|
 inner.multilane-shm.2|onesided.multilane-shm.rdma.3)"
-conform_chapters="point request error datatype communicator thread onesided partitioned session"
 conform_limit_s=$limit_s
 loopback="--mca btl_tcp_if_include lo"
 # 4.1's osc/ucx takes windows for which it then finds no device.
@@ -27,24 +26,24 @@ conform_dynamic() {
     return $status
 }
 
-# conform PML LANE BTLS RANKS...: all chapters; dynamic processes need tcp, as vader and sm refuse
-# processes of another job.
+# conform PML LANE BTLS RANKS...: the chapters for one thread in one start, then the others; dynamic processes
+# need tcp, as vader and sm refuse processes of another job.
 # shellcheck disable=SC2086
 conform() {
-    local pml=$1 lane=$2 btls=$3 ranks chapter family threads
+    local pml=$1 lane=$2 btls=$3 ranks family threads
     shift 3
     for ranks; do
-        for chapter in $conform_chapters; do
-            case $series.$chapter.$ranks in
-            4.1.partitioned.* | 4.1.session.*)
-                skip "${prefix}conform.$chapter.$pml-$lane.$ranks" "MPI 4, which Open MPI 4.1 is not"
-                continue
-                ;;
-            esac
-            case $chapter.$lane in thread.$sm) threads=$sm_threads ;; *) threads= ;; esac
-            mpi "conform.$chapter.$pml-$lane.$ranks" "$ranks" --mca pml $pml --mca btl $btls $loopback \
-                $no_osc_ucx $threads -- $chapter --seconds $((conform_limit_s / 2))
-        done
+        mpi "conform.chapters.$pml-$lane.$ranks" "$ranks" --mca pml $pml --mca btl $btls $loopback $no_osc_ucx \
+            -- conform --seconds $((conform_limit_s / 2))
+        case $lane in $sm) threads=$sm_threads ;; *) threads= ;; esac
+        mpi "conform.thread.$pml-$lane.$ranks" "$ranks" --mca pml $pml --mca btl $btls $loopback $threads \
+            -- thread --seconds $((conform_limit_s / 2))
+        if [ "$series" = 4.1 ]; then
+            skip "${prefix}conform.session.$pml-$lane.$ranks" "MPI 4, which Open MPI 4.1 is not"
+        else
+            mpi "conform.session.$pml-$lane.$ranks" "$ranks" --mca pml $pml --mca btl $btls $loopback \
+                -- session --seconds $((conform_limit_s / 2))
+        fi
         # Ours carries what spawned processes send as well.
         case ,$btls, in *,tcp,* | *,shm,* | *,sock,*) family=$btls ;; *) family=$btls,tcp ;; esac
         check "${prefix}conform.dynamic.$pml-$lane.$ranks" conform_dynamic "$ranks" --mca pml $pml \
@@ -102,12 +101,12 @@ mpi conform.inner.multilane-$sm.2 2 --mca pml multilane --mca btl self,$sm -- in
 # The other one-sided components, which sit on the PML or on its lanes.
 if [ "$series" = 4.1 ]; then
     mpi conform.onesided.multilane-$sm.pt2pt.3 3 --mca pml multilane --mca btl self,$sm --mca osc pt2pt \
-        -- onesided
+        -- conform onesided
     mpi conform.onesided.multilane-tcp.pt2pt.2 2 --mca pml multilane --mca btl self,tcp \
-        --mca btl_tcp_if_include lo --mca osc pt2pt -- onesided
+        --mca btl_tcp_if_include lo --mca osc pt2pt -- conform onesided
 fi
 mpi conform.onesided.multilane-shm.rdma.3 3 --mca pml multilane --mca btl self,shm --mca osc rdma \
-    -- onesided
+    -- conform onesided
 # Messages of more than 2 GiB: one of them always, all of them, for minutes, with --long.
 if [ -n "${MULTILANE_LONG:-}" ]; then
     limit_s=300

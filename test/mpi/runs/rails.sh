@@ -134,7 +134,7 @@ rails_runs() {
     rails_mpi rails.ring.3-unequal 4 200,400,800 $two_each $tcp -- ring
     rails_mpi rails.mix.1 2 800 $one_each $tcp -- $mix --longest 1000000
     rails_mpi rails.mix.3-unequal 4 200,400,800 $two_each $tcp -- $mix --longest 2000000
-    rails_mpi rails.datatype.2-unequal 2 400,1200 $one_each $tcp -- datatype --seconds 60
+    rails_mpi rails.datatype.2-unequal 2 400,1200 $one_each $tcp -- conform datatype --seconds 60
     rails_mpi rails.mix.local-with-tcp 2 400,800 --host a:2 $both -- $mix
     rails_mpi rails.mix.3-hosts 3 400,800 --hosts 3 -- --host a:1,b:1,c:1 $both -- $mix --longest 2000000
     rails_mpi rails.mix.rail-slows 2 800,800 --begin 'mix begins' --at 0.5:slow:1:80 --at 1.2:slow:1:800 \

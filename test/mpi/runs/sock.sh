@@ -34,7 +34,7 @@ check "${prefix}sock.only-if-named" sock_is_asked_for
 
 if grep -q '^00000000000000000000000000000001 ' /proc/net/if_inet6 2>/dev/null; then
     # shellcheck disable=SC2086
-    mpi sock.ipv6 2 $sock --mca btl_sock_if ::1/128 -- request
+    mpi sock.ipv6 2 $sock --mca btl_sock_if ::1/128 -- conform request
 else
     skip "${prefix}sock.ipv6" "the loopback interface has no address of IPv6"
 fi
@@ -56,7 +56,7 @@ for fault in $faults; do
     [ "$sanitizer" = tsan ] || check "${prefix}sock.faults.traffic-$fault" sock_faults "$fault" 3 traffic --seeds 1-2
     check "${prefix}sock.faults.threads-$fault" sock_faults "$fault" 2 traffic --seeds 1 --threads 3 --batches $fault_batches
 done
-[ "$sanitizer" = tsan ] || check "${prefix}sock.faults.point" sock_faults 3:50:500 2 point
-check "${prefix}sock.faults.request" sock_faults 3:50:500 3 request
+[ "$sanitizer" = tsan ] || check "${prefix}sock.faults.point" sock_faults 3:50:500 2 conform point
+check "${prefix}sock.faults.request" sock_faults 3:50:500 3 conform request
 
 mpi_says sock.strangers 'strangers: [0-9]+ were closed' 2 $sock -- strangers

@@ -46,11 +46,11 @@ done
 mpi traffic.two-lanes-middling-then-large 2 --mca pml multilane --mca btl self,$sm,shm \
     --mca pml_multilane_protocol eager-zcopy:10000-100000,rndv-am:100001-inf \
     --mca pml_multilane_eager_lanes 1 --mca pml_multilane_lane_attr "$sm:group=0;shm:group=0" -- \
-    point --case large_messages_follow_many_middling_ones
+    conform point --case large_messages_follow_many_middling_ones
 # The end of a message that both ends copied does not overtake its beginning on a faster lane.
 mpi traffic.two-lanes-both-away 2 --mca pml multilane --mca btl self,shm,$sm \
     --mca btl_shm_lane_latency 1e-6 --mca pml_multilane_protocol rndv-both:20000-inf -- \
-    point --case a_message_ends_while_its_sender_is_away
+    conform point --case a_message_ends_while_its_sender_is_away
 mpi_says traffic.two-lanes-are-used 'rndv-get .*[+] ' 2 --mca pml multilane --mca btl self,$sm,shm \
     --mca pml_multilane_protocol rndv-get --mca pml_multilane_explain 1 \
     --mca pml_multilane_lane_attr "$sm:group=0;shm:group=0" -- ring
