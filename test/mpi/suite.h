@@ -39,8 +39,8 @@ struct suite_chapter {
 extern const struct suite_chapter suite_point, suite_request, suite_error, suite_datatype,
     suite_communicator, suite_onesided, suite_partitioned;
 
-// Runs the chapters, of each the cases that the command line names (all by default). Returns the exit
-// status.
+// Runs the chapters, of each the cases that the command line names (all by default). Returns the
+// exit status.
 int suite_run(int argc, char **argv, const struct suite_chapter *const *chapters, size_t count,
               int thread_level);
 
