@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Alone: in the lab it changes what all processes may do.
 # What multilane-top may read: any rank of the same user, without a right to trace and whatever Yama
 # says; no rank of another user. Yama is set only in the lab's virtual machine.
 rights_scope=/proc/sys/kernel/yama/ptrace_scope
