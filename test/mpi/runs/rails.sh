@@ -210,17 +210,17 @@ if [ -n "${MULTILANE_LONG:-}" ]; then rails_life_long; fi
 
 # Over btl/sock: a rail that was cut is a lane again, and the only one that goes away is waited for.
 sock="--mca pml multilane --mca btl self,sock"
-sock_mix="$build/test/lab/rails_mix --seconds 4"
 sock_begin=(--begin "mix begins")
 # shellcheck disable=SC2086
 rails_sock() { # REGEX RATES [lab's options] --
     local regex=$1 output
     shift
-    output=$(rails_run 2 "$@" -- $one_each --bind-to none $sock -- $sock_mix 2>&1) || { printf '%s\n' "$output"; return 1; }
+    output=$(rails_run 2 "$@" -- $one_each --bind-to none $sock -- "$build/test/lab/rails_mix" \
+        --seconds ${sock_seconds:-4} 2>&1) || { printf '%s\n' "$output"; return 1; }
     printf '%s\n' "$output"
     grep -q ', 0 wrong' <<<"$output" && grep -Eq "$regex" <<<"$output"
 }
-beside check "${prefix}rails.sock.one-is-cut" rails_sock 'used again' 800,800 "${sock_begin[@]}" --at 1:cut:0 --at 2:repair:0
+sock_seconds=6 beside check "${prefix}rails.sock.one-is-cut" rails_sock 'used again' 800,800 "${sock_begin[@]}" --at 1:cut:0 --at 2:repair:0
 beside check "${prefix}rails.sock.the-only-one-is-cut" rails_sock 'in reach again' 800 "${sock_begin[@]}" --at 1:cut:0 --at 4:repair:0
 beside check "${prefix}rails.sock.unequal" rails_sock 'mix ends' 400,1200
 beside check "${prefix}rails.sock.both-are-silent" rails_sock 'mix ends' 800,800 "${sock_begin[@]}" --at 1:silence:all --at 2.5:repair:all
