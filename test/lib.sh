@@ -33,6 +33,15 @@ packages_need() {
     missing=$(packages_missing "$@")
     [ -n "$missing" ] || return 0
     mkdir -p "$build_root"
+    # Tests beside each other may each need some.
+    exec {apt_lock}>"$build_root/apt.lock" && flock "$apt_lock"
+    packages_install "$missing" "$log"
+    local status=$?
+    exec {apt_lock}>&-
+    return $status
+}
+packages_install() {
+    local missing=$1 log=$2
     if [ -n "$sudo" ] && ! command -v sudo >/dev/null; then
         echo "these packages are missing, and without root or sudo they cannot be installed: $missing"
         return 1
@@ -296,7 +305,7 @@ beside() {
         local output end="came to its end"
         output=$("$@"; printf '%s' "$end")
         printf '%s' "${output%"$end"}"
-        [ "${output%"$end"}" != "$output" ] || result failed "$part.beside" "it broke off: $*"
+        [ "${output%"$end"}" != "$output" ] || result failed "${part:-run}.beside" "it broke off: $*"
     } &
 }
 

@@ -3,31 +3,31 @@
 
 # The bare ring, and the two ways of waiting.
 check_PROGRAMS += test/bench/ring_bench
-test_bench_ring_bench_SOURCES = test/bench/ring_bench.c
+test_bench_ring_bench_SOURCES = test/bench/ring_bench.c test/bench/median.h
 test_bench_ring_bench_LDADD = libmultilane_common.la
 
 # What a plan costs to look up and to build.
 check_PROGRAMS += test/bench/plan_lookup
-test_bench_plan_lookup_SOURCES = test/bench/plan_lookup.c
+test_bench_plan_lookup_SOURCES = test/bench/plan_lookup.c test/bench/median.h
 test_bench_plan_lookup_LDADD = libmultilane_common.la
 
 # What test/bench/regret starts.
 check_PROGRAMS += test/bench/regret_measure
-test_bench_regret_measure_SOURCES = test/bench/regret_measure.c
+test_bench_regret_measure_SOURCES = test/bench/regret_measure.c test/bench/median.h
 test_bench_regret_measure_CPPFLAGS = $(MPI_CPPFLAGS)
 test_bench_regret_measure_LDFLAGS = $(mpi_link_flags)
 test_bench_regret_measure_LDADD = $(OMPI_LIBS)
 
 # What test/bench/rails starts.
 check_PROGRAMS += test/bench/rails_measure
-test_bench_rails_measure_SOURCES = test/bench/rails_measure.c
+test_bench_rails_measure_SOURCES = test/bench/rails_measure.c test/bench/median.h
 test_bench_rails_measure_CPPFLAGS = $(MPI_CPPFLAGS)
 test_bench_rails_measure_LDFLAGS = $(mpi_link_flags)
 test_bench_rails_measure_LDADD = $(OMPI_LIBS)
 
 # What test/bench/overlap starts.
 check_PROGRAMS += test/bench/overlap_measure
-test_bench_overlap_measure_SOURCES = test/bench/overlap_measure.c
+test_bench_overlap_measure_SOURCES = test/bench/overlap_measure.c test/bench/median.h
 test_bench_overlap_measure_CPPFLAGS = $(MPI_CPPFLAGS)
 test_bench_overlap_measure_LDFLAGS = $(mpi_link_flags)
 test_bench_overlap_measure_LDADD = $(OMPI_LIBS)

@@ -3,6 +3,8 @@
  * test/bench/overlap. Each argument is a cell, WHO:HOW:LAYOUT:COUNT:SIZE. Prints the cell; seconds
  * until the ends that look are done; calls of MPI_Testall or MPI_Waitall that the receiver and the
  * sender made until then; seconds of computing time that these tests took. Medians of ROUNDS. */
+#include "median.h"
+
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,19 +234,6 @@ static void cell_check(const struct cell *cell)
             wrong("the bytes are not those that were sent, cell of", cell->who->name);
         memset(cell->to[i], 0, (size_t) cell->size);
     }
-}
-
-static int double_compare(const void *left, const void *right)
-{
-    double a = *(const double *) left, b = *(const double *) right;
-
-    return (a > b) - (a < b);
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t) count, sizeof *values, double_compare);
-    return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
 /* The first round is not counted: connections are made and buffers grow in it. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The benchmark program: runs the part named first on its command line over the sizes that follow,
  * or over the part's own. test/bench/run starts it under every MPI and gathers what it prints. */
+#include "median.h"
 #include "part.h"
 
 #include <stdio.h>
@@ -68,13 +69,6 @@ void bench_print(const char *figure, long size, double value)
     fflush(stdout);
 }
 
-static int double_compare(const void *left, const void *right)
-{
-    double a = *(const double *) left, b = *(const double *) right;
-
-    return (a > b) - (a < b);
-}
-
 static double batch_run(void (*round)(long count, void *context), void *context, long count)
 {
     double start;
@@ -113,8 +107,7 @@ double bench_time(void (*round)(long count, void *context), void *context)
 
     for (int batch = 0; batch < BATCHES; batch++)
         took[batch] = batch_run(round, context, count) / (double) count;
-    qsort(took, BATCHES, sizeof(took[0]), double_compare);
-    return took[BATCHES / 2];
+    return median(took, BATCHES);
 }
 
 static const struct part *part_find(const char *name)

@@ -7,6 +7,7 @@
 
 #include "common/model/number.h"
 #include "common/model/plan.h"
+#include "test/bench/median.h"
 
 #define LOOKUPS 20000000u
 #define REPEATS 7
@@ -18,18 +19,6 @@ static double now_s(void)
     struct timespec time;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
     return (double) time.tv_sec + 1e-9 * (double) time.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t) count, sizeof *values, compare);
-    return values[count / 2];
 }
 
 /* Lanes that differ enough for several to be worth using. */

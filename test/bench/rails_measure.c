@@ -3,6 +3,8 @@
  * from rank 0 to rank 1 with COUNT messages under way, `oneway:SIZE:COUNT` the one-way time of
  * single messages, the median of COUNT round trips halved. Prints FIGURE SIZE VALUE in bytes a
  * second and seconds. */
+#include "median.h"
+
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,19 +26,6 @@ static void *buffer_new(size_t bytes)
     }
     memset(buffer, 1, bytes);
     return buffer;
-}
-
-static int double_compare(const void *left, const void *right)
-{
-    double a = *(const double *) left, b = *(const double *) right;
-
-    return (a > b) - (a < b);
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t) count, sizeof *values, double_compare);
-    return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
 /* One window, confirmed, so that what is timed has arrived. */

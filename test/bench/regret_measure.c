@@ -4,6 +4,8 @@
  * last ones. Prints `KIND SIZE SECONDS`, a message. Plain MPI.
  *
  *   regret_measure MESSAGES LARGEST [SECONDS a size] */
+#include "median.h"
+
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,17 +20,10 @@ static int rank;
 static char *buffer;
 static double *times;
 
-static int compare_reals(const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-    return (x > y) - (x < y);
-}
-
 static double median_of_last(int count)
 {
     int first = count > LAST ? count - LAST : 0;
-    qsort(times + first, (size_t) (count - first), sizeof(times[0]), compare_reals);
-    return times[first + (count - first) / 2];
+    return median(times + first, count - first);
 }
 
 /* One message there and one back: half of that. */

@@ -3,6 +3,7 @@
  * other: every side on memory of its own (local-poll), or both on one state word (single-state). */
 #define _GNU_SOURCE
 #include "common/ring/ring.h"
+#include "test/bench/median.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -281,26 +282,18 @@ static double once(enum way way, enum test test, size_t length, long count)
     return seconds;
 }
 
-static int double_compare(const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-
-    return (x > y) - (x < y);
-}
-
 static long count_of(size_t length)
 {
     return (long) (20000000 / (100 + length / 8)) + 10;
 }
 
-static double median(enum way way, enum test test, size_t length)
+static double median_of_runs(enum way way, enum test test, size_t length)
 {
     double times[RUNS];
 
     for (int run = 0; run < RUNS; run++)
         times[run] = once(way, test, length, count_of(length));
-    qsort(times, RUNS, sizeof(times[0]), double_compare);
-    return times[RUNS / 2];
+    return median(times, RUNS);
 }
 
 /* What test/bench/run reads, of one run. */
@@ -338,7 +331,7 @@ int main(int argc, char **argv)
 
         for (int test = TEST_PINGPONG; test <= TEST_STREAM; test++)
             for (int way = WAY_RING; way <= WAY_SINGLE; way++)
-                ns[test][way] = median((enum way) way, (enum test) test, sizes[i]) * 1e9;
+                ns[test][way] = median_of_runs((enum way) way, (enum test) test, sizes[i]) * 1e9;
         printf("%8zu  %8.1f %9.1f %9.1f  %8.1f %9.1f %9.1f  %7.1f%% %7.1f%%\n", sizes[i], ns[0][0],
                ns[0][1], ns[0][2], ns[1][0], ns[1][1], ns[1][2], (ns[0][2] / ns[0][1] - 1) * 100,
                (ns[1][2] / ns[1][1] - 1) * 100);

@@ -2,6 +2,7 @@
 /* What a look for messages costs where all other ranks have talked to this one and are silent
  * since. They sleep meanwhile, so that it is the peers that cost and not the processors they would
  * take. */
+#include "median.h"
 #include "part.h"
 
 #include <stdlib.h>
@@ -26,13 +27,6 @@ static void everyone_talks_to_first(void)
                              MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-static int double_compare(const void *left, const void *right)
-{
-    double a = *(const double *) left, b = *(const double *) right;
-
-    return (a > b) - (a < b);
-}
-
 static void silent_measure(const struct part *part)
 {
     double took[BATCHES];
@@ -53,8 +47,7 @@ static void silent_measure(const struct part *part)
             }
             took[batch] = (MPI_Wtime() - start) / LOOKS;
         }
-        qsort(took, BATCHES, sizeof(took[0]), double_compare);
-        bench_print("silent_us", bench_ranks(), took[BATCHES / 2] * 1e6);
+        bench_print("silent_us", bench_ranks(), median(took, BATCHES) * 1e6);
     } else {
         sleep(SLEEP_S);
     }

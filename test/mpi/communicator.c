@@ -405,7 +405,4 @@ static const struct suite_case cases[] = {
      nonblocking_collectives_overlap_messages, 1},
 };
 
-int main(int argc, char **argv)
-{
-    return suite_main(argc, argv, "communicator", cases, COUNT_OF(cases), MPI_THREAD_SINGLE);
-}
+const struct suite_chapter suite_communicator = {"communicator", cases, COUNT_OF(cases)};

@@ -357,7 +357,4 @@ static const struct suite_case cases[] = {
     {"derived_types_serve_collectives", DERIVED, derived_types_serve_collectives, 1},
 };
 
-int main(int argc, char **argv)
-{
-    return suite_main(argc, argv, "datatype", cases, COUNT_OF(cases), MPI_THREAD_SINGLE);
-}
+const struct suite_chapter suite_datatype = {"datatype", cases, COUNT_OF(cases)};

@@ -214,7 +214,4 @@ static const struct suite_case cases[] = {
     {"call_errhandler_reaches_the_handler", ERRORS, call_errhandler_reaches_the_handler, 1},
 };
 
-int main(int argc, char **argv)
-{
-    return suite_main(argc, argv, "error", cases, COUNT_OF(cases), MPI_THREAD_SINGLE);
-}
+const struct suite_chapter suite_error = {"error", cases, COUNT_OF(cases)};

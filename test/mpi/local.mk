@@ -143,30 +143,12 @@ test_mpi_libsuite_la_SOURCES = test/mpi/suite.c test/mpi/suite.h test/mpi/layout
 test_mpi_libsuite_la_CPPFLAGS = $(MPI_CPPFLAGS)
 SUITE_LDADD = test/mpi/libsuite.la $(OMPI_LIBS) -lpthread
 
-check_PROGRAMS += test/mpi/point
-test_mpi_point_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_point_LDFLAGS = $(mpi_link_flags)
-test_mpi_point_LDADD = $(SUITE_LDADD)
-
-check_PROGRAMS += test/mpi/request
-test_mpi_request_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_request_LDFLAGS = $(mpi_link_flags)
-test_mpi_request_LDADD = $(SUITE_LDADD)
-
-check_PROGRAMS += test/mpi/error
-test_mpi_error_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_error_LDFLAGS = $(mpi_link_flags)
-test_mpi_error_LDADD = $(SUITE_LDADD)
-
-check_PROGRAMS += test/mpi/datatype
-test_mpi_datatype_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_datatype_LDFLAGS = $(mpi_link_flags)
-test_mpi_datatype_LDADD = $(SUITE_LDADD)
-
-check_PROGRAMS += test/mpi/communicator
-test_mpi_communicator_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_communicator_LDFLAGS = $(mpi_link_flags)
-test_mpi_communicator_LDADD = $(SUITE_LDADD)
+check_PROGRAMS += test/mpi/conform
+test_mpi_conform_SOURCES = test/mpi/conform.c test/mpi/point.c test/mpi/request.c test/mpi/error.c \
+    test/mpi/datatype.c test/mpi/communicator.c test/mpi/onesided.c test/mpi/partitioned.c
+test_mpi_conform_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_conform_LDFLAGS = $(mpi_link_flags)
+test_mpi_conform_LDADD = $(SUITE_LDADD)
 
 check_PROGRAMS += test/mpi/thread
 test_mpi_thread_CPPFLAGS = $(MPI_CPPFLAGS)
@@ -178,11 +160,6 @@ test_mpi_thread_error_CPPFLAGS = $(PML_CPPFLAGS) $(MPI_CPPFLAGS)
 test_mpi_thread_error_LDFLAGS = $(mpi_link_flags)
 test_mpi_thread_error_LDADD = $(OMPI_LIBS) $(OPAL_LIBS)
 
-check_PROGRAMS += test/mpi/onesided
-test_mpi_onesided_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_onesided_LDFLAGS = $(mpi_link_flags)
-test_mpi_onesided_LDADD = $(SUITE_LDADD)
-
 check_PROGRAMS += test/mpi/dynamic
 test_mpi_dynamic_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_dynamic_LDFLAGS = $(mpi_link_flags)
@@ -192,11 +169,6 @@ check_PROGRAMS += test/mpi/session
 test_mpi_session_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_session_LDFLAGS = $(mpi_link_flags)
 test_mpi_session_LDADD = $(SUITE_LDADD)
-
-check_PROGRAMS += test/mpi/partitioned
-test_mpi_partitioned_CPPFLAGS = $(MPI_CPPFLAGS)
-test_mpi_partitioned_LDFLAGS = $(mpi_link_flags)
-test_mpi_partitioned_LDADD = $(SUITE_LDADD)
 
 check_PROGRAMS += test/mpi/large
 test_mpi_large_CPPFLAGS = $(MPI_CPPFLAGS)

@@ -249,7 +249,4 @@ static const struct suite_case cases[] = {
     {"windows_over_users_memory", CHAPTER "Window Creation", windows_over_users_memory, 1},
 };
 
-int main(int argc, char **argv)
-{
-    return suite_main(argc, argv, "onesided", cases, COUNT_OF(cases), MPI_THREAD_SINGLE);
-}
+const struct suite_chapter suite_onesided = {"onesided", cases, COUNT_OF(cases)};

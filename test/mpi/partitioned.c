@@ -102,7 +102,4 @@ static const struct suite_case cases[] = {
 #endif
 };
 
-int main(int argc, char **argv)
-{
-    return suite_main(argc, argv, "partitioned", cases, COUNT_OF(cases), MPI_THREAD_SINGLE);
-}
+const struct suite_chapter suite_partitioned = {"partitioned", cases, COUNT_OF(cases)};

@@ -1060,7 +1060,4 @@ static const struct suite_case cases[] = {
      null_buffers_of_no_bytes_are_welcome, 1},
 };
 
-int main(int argc, char **argv)
-{
-    return suite_main(argc, argv, "point", cases, COUNT_OF(cases), MPI_THREAD_SINGLE);
-}
+const struct suite_chapter suite_point = {"point", cases, COUNT_OF(cases)};

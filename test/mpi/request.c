@@ -781,7 +781,4 @@ static const struct suite_case cases[] = {
      generalized_requests_stand_beside_messages, 1},
 };
 
-int main(int argc, char **argv)
-{
-    return suite_main(argc, argv, "request", cases, COUNT_OF(cases), MPI_THREAD_SINGLE);
-}
+const struct suite_chapter suite_request = {"request", cases, COUNT_OF(cases)};

@@ -402,35 +402,59 @@ static void case_account(struct totals *totals, const struct suite_case *this_ca
     fflush(stdout);
 }
 
-int suite_main(int argc, char **argv, const char *program, const struct suite_case *cases,
-               size_t case_count, int thread_level)
+static void chapter_run(const struct suite_chapter *chapter, struct totals *totals)
 {
-    options_read(argc, argv, program);
-    if (list_and_done(cases, case_count))
+    for (size_t i = 0; i < chapter->case_count; i++) {
+        const struct suite_case *this_case = &chapter->cases[i];
+        if (!case_wanted(this_case->name))
+            continue;
+        int failed = 0;
+        if (suite.size < this_case->ranks_least) {
+            suite_skip("needs %d ranks", this_case->ranks_least);
+        } else {
+            failed = case_run(this_case);
+        }
+        case_account(totals, this_case, failed);
+    }
+}
+
+int suite_run(int argc, char **argv, const struct suite_chapter *const *chapters, size_t count,
+              int thread_level)
+{
+    options_read(argc, argv, chapters[0]->name);
+    bool listed = false;
+    for (size_t i = 0; i < count; i++)
+        listed = list_and_done(chapters[i]->cases, chapters[i]->case_count);
+    if (listed)
         return 0;
     watchdog_start();
     alarm((unsigned) case_seconds);
     if (MPI_Init_thread(&argc, &argv, thread_level, &suite.thread_level) != MPI_SUCCESS)
         return 1;
     world_learn();
-    struct totals totals = {0, 0, 0};
-    for (size_t i = 0; i < case_count; i++) {
-        if (!case_wanted(cases[i].name))
-            continue;
-        int failed = 0;
-        if (suite.size < cases[i].ranks_least) {
-            suite_skip("needs %d ranks", cases[i].ranks_least);
-        } else {
-            failed = case_run(&cases[i]);
-        }
-        case_account(&totals, &cases[i], failed);
+    struct totals all = {0, 0, 0};
+    for (size_t i = 0; i < count; i++) {
+        struct totals totals = {0, 0, 0};
+        program_name = chapters[i]->name;
+        chapter_run(chapters[i], &totals);
+        totals_print(&totals);
+        all.passed += totals.passed;
+        all.failed += totals.failed;
+        all.skipped += totals.skipped;
     }
-    totals_print(&totals);
     case_name = "MPI_Finalize";
     alarm((unsigned) case_seconds);
     MPI_Finalize();
     alarm(0);
-    return totals_status(&totals);
+    return totals_status(&all);
+}
+
+int suite_main(int argc, char **argv, const char *program, const struct suite_case *cases,
+               size_t case_count, int thread_level)
+{
+    const struct suite_chapter chapter = {program, cases, case_count};
+    const struct suite_chapter *const chapters[] = {&chapter};
+    return suite_run(argc, argv, chapters, 1, thread_level);
 }
 
 int suite_main_without_mpi(int argc, char **argv, const char *program,

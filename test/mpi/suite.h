@@ -31,8 +31,20 @@ struct suite {
 };
 extern struct suite suite;
 
-// Runs the cases of the table that the command line names (all by default). Returns the exit
-// status.
+struct suite_chapter {
+    const char *name;
+    const struct suite_case *cases;
+    size_t case_count;
+};
+extern const struct suite_chapter suite_point, suite_request, suite_error, suite_datatype,
+    suite_communicator, suite_onesided, suite_partitioned;
+
+// Runs the chapters, of each the cases that the command line names (all by default). Returns the
+// exit status.
+int suite_run(int argc, char **argv, const struct suite_chapter *const *chapters, size_t count,
+              int thread_level);
+
+// The same for a program of one chapter.
 int suite_main(int argc, char **argv, const char *program, const struct suite_case *cases,
                size_t case_count, int thread_level);
 

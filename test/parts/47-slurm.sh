@@ -12,11 +12,13 @@ part_cannot_run() {
 part_run() {
     for series in 4.1 5.0; do
         if series_is_native; then
-            slurm_native
+            beside slurm_native
         else
-            slurm_in_root "$(suite_of_series "$series")"
+            beside slurm_in_root "$(suite_of_series "$series")"
         fi
     done
+    wait
+    case $(native_series) in 4.1 | 5.0) check "$part.ends-when-killed" slurm_ends_when_killed ;; esac
 }
 
 slurm_native() {
@@ -26,7 +28,6 @@ slurm_native() {
     logs=$logs "$top/test/lab/slurm" --folder "$build_root/slurm" -- \
         "$top/test/mpi/run" "$build_root/gcc" "$part.$series." slurm
     results_take "$part.$series.end" "$results"
-    check "$part.ends-when-killed" slurm_ends_when_killed
 }
 
 slurm_in_root() {

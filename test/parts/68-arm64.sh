@@ -12,7 +12,7 @@ about="built for arm64, run by qemu: unit tests, MPI over shm and tcp with two p
 
 arm64_root=$roots/arm64 arm64_build=$build_root/arm64
 arm64_packages="libopenmpi-dev openmpi-bin libhwloc-dev libibverbs-dev libc6-dev"
-arm64_programs="ring point onesided traffic"
+arm64_programs="ring conform traffic"
 arm64_qemu="qemu-aarch64 -L $arm64_root"
 
 part_cannot_run() {
@@ -100,15 +100,15 @@ arm64_unit() {
 
 arm64_mpi_all() {
     local lanes program all=(ring)
-    [ -z "$MULTILANE_LONG" ] || all+=(point onesided "traffic --seeds 1-4")
+    [ -z "$MULTILANE_LONG" ] || all+=(conform "traffic --seeds 1-4")
     for lanes in self,shm self,tcp self,shm,tcp; do
         for program in "${all[@]}"; do
             # shellcheck disable=SC2086
             check "$part.mpi.${program%% *}.$lanes" arm64_mpi $lanes $program
         done
     done
-    check "$part.mpi.point" arm64_mpi self,shm,tcp point
-    check "$part.mpi.onesided" arm64_mpi self,shm onesided
+    check "$part.mpi.point" arm64_mpi self,shm,tcp conform point
+    check "$part.mpi.onesided" arm64_mpi self,shm conform onesided
     check "$part.mpi.traffic-shm" arm64_mpi self,shm traffic --seeds 1 --batches 10
     check "$part.mpi.traffic-tcp" arm64_mpi self,tcp traffic --seeds 1 --batches 10
     check "$part.mpi.traffic-vader" arm64_mpi self,vader traffic --seeds 1 --batches 10

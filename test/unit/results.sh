@@ -91,7 +91,7 @@ said=$("$folder/top/test/mpi/run" "$folder/build" --only nosuch 2>&1) &&
 
 # What a file leaves out elsewhere runs on 4.1, and where it is asked for.
 # shellcheck disable=SC2016
-printf 'elsewhere_without "b@(ad|x)"\ncheck "${prefix}good" true\ncheck "${prefix}bad" false\n' \
+printf 'elsewhere_only "series=b@(x|\n    y)|\n    g@(ood|x)"\ncheck "${prefix}good" true\ncheck "${prefix}bad" false\n' \
     >"$folder/top/test/mpi/runs/2.sh"
 : >"$results"
 "$folder/top/test/mpi/run" "$folder/build" here. 2 >/dev/null

@@ -164,14 +164,23 @@ static int measure_lanes(int rank, struct model_lane *lanes, uint32_t *count,
     return OMPI_SUCCESS;
 }
 
-static int measure_route(int rank, uint64_t bytes, struct multilane_route *out)
+/* How a message of so many bytes goes to that rank; NULL where nothing leads there. */
+static const struct plan_entry *measure_entry(int rank, uint64_t bytes,
+                                              const struct peer_class **class)
 {
     struct peer *peer = peer_of_rank(rank);
     if (!peer)
+        return NULL;
+    *class = peer_class_now(peer);
+    return plan_lookup(class_planned(*class, CLASS_CONTIGUOUS)->plan, bytes);
+}
+
+static int measure_route(int rank, uint64_t bytes, struct multilane_route *out)
+{
+    const struct peer_class *class;
+    const struct plan_entry *entry = measure_entry(rank, bytes, &class);
+    if (!entry)
         return OMPI_ERR_UNREACH;
-    const struct peer_class *class = peer_class_now(peer);
-    const struct plan_entry *entry =
-        plan_lookup(class_planned(class, CLASS_CONTIGUOUS)->plan, bytes);
     struct plan_input input;
     struct cost cost;
     class_plan_input(class, CLASS_CONTIGUOUS, &input);
@@ -185,12 +194,10 @@ static int measure_route(int rank, uint64_t bytes, struct multilane_route *out)
 
 static int measure_times(int rank, uint64_t bytes, struct multilane_times *out)
 {
-    struct peer *peer = peer_of_rank(rank);
-    if (!peer)
+    const struct peer_class *class;
+    const struct plan_entry *entry = measure_entry(rank, bytes, &class);
+    if (!entry)
         return OMPI_ERR_UNREACH;
-    const struct peer_class *class = peer_class_now(peer);
-    const struct plan_entry *entry =
-        plan_lookup(class_planned(class, CLASS_CONTIGUOUS)->plan, bytes);
     double equation_s = learning_equation_s(class, CLASS_CONTIGUOUS, entry, bytes);
     *out = (struct multilane_times){.messages = 0};
     OPAL_THREAD_LOCK(&learning_lock);

@@ -3,7 +3,7 @@
 # MPI that they do not know, by its version or by its layouts.
 
 # Which components a job has, no sanitizer changes.
-[ -z "$sanitizer" ] || elsewhere_without '@(inert|named).*'
+elsewhere_only 'series=!(inert.btl-*|named.@(by-btl|shm-selected))' 'asan=!(@(inert|named).*)'
 
 # The PML and the BTLs that a job has, with our components in sight or out of sight.
 components_of() {

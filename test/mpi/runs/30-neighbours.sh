@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What sits above the PML or beside it: monitoring, and fault tolerance.
+elsewhere_only "series=!(neighbours.ulfm.$sm)"
 if [ "$series" = 6.0 ]; then
     skip "${prefix}neighbours.monitoring" "6.0.0rc2's pml/monitoring crashes in MPI_Init, over ob1 too"
 else

@@ -2,8 +2,10 @@
 # What the PML says: to nonsense in its parameters, in its counters and its report, and to peers that
 # it cannot talk to.
 
-# 5.0 and 6.0 hand parameters over in the same way.
-[ "$series" = 5.0 ] || elsewhere_without 'params.*'
+# Of values that are refused the series changes how they are handed over.
+elsewhere_only "series=@(params.@(protocol=nonsense|explain=3|lost_s=0|lane_attr=use-rndv|longest-times)|pml.*|
+counters.@($sm|tcp|backlog.shm|rndv-get)|explain.*|eager.by-equation|peer.*|record.@(version|short))" \
+    'asan=@(pml.*|counters.*|explain.*|eager.by-equation|peer.*)'
 # Refused with a sentence that names the parameter, its value and what it may be.
 pml_refuses() { # NAME VALUE REGEX
     mpi_fails "params.$1=$2" "pml_multilane_$1 is \"?$2\"?[:;].*$3" 1 --mca pml multilane \

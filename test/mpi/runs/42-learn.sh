@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Alone: plans follow times.
 # Plans that learn: a job corrects a profile that lies, says so, and leaves what it has seen to the next one.
+elsewhere_only 'series=learn.@(corrects-a-lie|goes-on-in-the-next-job)'
 learn_folder=$build/learn-test
 rm -rf "$learn_folder"
 mkdir -p "$learn_folder"
@@ -116,11 +118,7 @@ else
     check "${prefix}learn.user-is-stronger" learn_user
     check "${prefix}learn.jobs-at-once" learn_at_once
     check "${prefix}learn.damaged-history" learn_damaged
-    if [ -n "$whole$only" ]; then
-        check "${prefix}learn.crowd-of-9" learn_crowd 9 2500
-        check "${prefix}learn.crowd-of-33" learn_crowd 33 80
-    else
-        runs_elsewhere learn.crowd-of-9 learn.crowd-of-33
-    fi
+    check "${prefix}learn.crowd-of-9" learn_crowd 9 2500
+    check "${prefix}learn.crowd-of-33" learn_crowd 33 80
 fi
 rm -rf "$learn_folder"

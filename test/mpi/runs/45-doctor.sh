@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # multilane-doctor on nodes made up: what each line says, and that it says what to do.
-elsewhere_without 'doctor.@(made-up-node|small-shm|no-open-mpi|other-mpi|two-versions|nodes-differ|bad-option)' # no Open MPI answers
+elsewhere_only 'series=doctor.@(here|bad-plugin|other-version|nodes)' # where Open MPI answers
 doctor_folder=$build/doctor-test
 rm -rf "$doctor_folder"
 mkdir -p "$doctor_folder/home" "$doctor_folder/bin"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # No header, whatever sender it names, ends a process, writes outside a buffer or goes
 # uncounted; on the fuzzer's build of the PML, in which a failed lane does not end the job.
+elsewhere_only 'series=fuzz.headers-1'
 fuzz_headers() { # BTL ROUNDS SEED
     # What a BTL says of each address that cannot be read would fill the log.
     OMPI_MCA_mca_base_component_path=$build/test/fuzz/.libs:$OMPI_MCA_mca_base_component_path \

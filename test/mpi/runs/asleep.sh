@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Alone: it measures the time of processors.
 # Waiting that sleeps (pml_multilane_wait): it takes no processor, nothing is lost or comes late, and
 # where the kernel refuses the sleep it is short naps.
 
-# What is measured is time; flood, threads, stop and kill are what a sanitizer may find something in.
-[ -z "$sanitizer" ] || elsewhere_without 'asleep.@(cpu*|test|spin.*|traffic.12)'
+# What is measured is time; flood, threads and kill are what a sanitizer may find something in.
+elsewhere_only 'series=asleep.@(flood|threads|threads.shm-sock|cpu|cpu.tcp|session|kill.*)' \
+    'asan=asleep.@(flood*|threads*|session|kill.*)'
 
 # asleep NAME RANKS [mpirun's arguments] -- PROGRAM...
 asleep() {

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Alone: it measures how long calls take.
 # Large messages move while one end computes, and nothing is lost or changed by that (doc/overlap.md).
+elsewhere_only 'series=away.@(programs|programs.tcp|between|calls)' 'asan=away.@(programs.4|programs.rndv|between)'
 
 # away NAME RANKS [mpirun's arguments] -- away's arguments
 away() {

@@ -4,7 +4,7 @@
 #
 # Processors count as short, so that it is used on machines with many, too.
 collective="--mca pml multilane --mca btl self,shm --mca pml_multilane_wait sleep"
-elsewhere_without 'collective.@(2|4|9.large|17)'
+elsewhere_only 'series=collective.@(3|5|9|3.large|tcp|differ)' 'asan=collective.@(3|5|3.large|differ)' 'tsan=collective.@(3|differ)'
 rounds=400
 [ -z "$whole" ] || rounds=2000
 [ -z "$MULTILANE_LONG" ] || rounds=20000

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The conformance suite: every chapter with the PML over shared memory, over tcp and over our own
 # lanes, with Open MPI's own PML as the control. --long: every number of ranks over every lane.
-conform_chapters="point request error datatype communicator thread onesided partitioned session"
+# All over our lane; over those of Open MPI the chapters, and threads, which meet its shared memory; spawned
+# processes and sessions over sockets. A sanitizer sees memory: nothing over a second lane.
+elsewhere_only "series=conform.@(*.multilane-shm.*|@(chapters|thread).multilane-$sm.3|chapters.multilane-tcp.2|
+@(thread|session|dynamic).multilane-sock.3|dynamic.@(few-rings|clients))" \
+    "asan=conform.@(@(chapters|thread|dynamic).multilane-$sm.3|dynamic.@(few-rings|clients)|
+inner.multilane-shm.2|onesided.multilane-shm.rdma.3)"
 conform_limit_s=$limit_s
 loopback="--mca btl_tcp_if_include lo"
 # 4.1's osc/ucx takes windows for which it then finds no device.
@@ -21,24 +26,24 @@ conform_dynamic() {
     return $status
 }
 
-# conform PML LANE BTLS RANKS...: all chapters; dynamic processes need tcp, as vader and sm refuse
-# processes of another job.
+# conform PML LANE BTLS RANKS...: the chapters for one thread in one start, then the others; dynamic processes
+# need tcp, as vader and sm refuse processes of another job.
 # shellcheck disable=SC2086
 conform() {
-    local pml=$1 lane=$2 btls=$3 ranks chapter family threads
+    local pml=$1 lane=$2 btls=$3 ranks family threads
     shift 3
     for ranks; do
-        for chapter in $conform_chapters; do
-            case $series.$chapter.$ranks in
-            4.1.partitioned.* | 4.1.session.*)
-                skip "${prefix}conform.$chapter.$pml-$lane.$ranks" "MPI 4, which Open MPI 4.1 is not"
-                continue
-                ;;
-            esac
-            case $chapter.$lane in thread.$sm) threads=$sm_threads ;; *) threads= ;; esac
-            mpi "conform.$chapter.$pml-$lane.$ranks" "$ranks" --mca pml $pml --mca btl $btls $loopback \
-                $no_osc_ucx $threads -- $chapter --seconds $((conform_limit_s / 2))
-        done
+        mpi "conform.chapters.$pml-$lane.$ranks" "$ranks" --mca pml $pml --mca btl $btls $loopback $no_osc_ucx \
+            -- conform --seconds $((conform_limit_s / 2))
+        case $lane in $sm) threads=$sm_threads ;; *) threads= ;; esac
+        mpi "conform.thread.$pml-$lane.$ranks" "$ranks" --mca pml $pml --mca btl $btls $loopback $threads \
+            -- thread --seconds $((conform_limit_s / 2))
+        if [ "$series" = 4.1 ]; then
+            skip "${prefix}conform.session.$pml-$lane.$ranks" "MPI 4, which Open MPI 4.1 is not"
+        else
+            mpi "conform.session.$pml-$lane.$ranks" "$ranks" --mca pml $pml --mca btl $btls $loopback \
+                -- session --seconds $((conform_limit_s / 2))
+        fi
         # Ours carries what spawned processes send as well.
         case ,$btls, in *,tcp,* | *,shm,* | *,sock,*) family=$btls ;; *) family=$btls,tcp ;; esac
         check "${prefix}conform.dynamic.$pml-$lane.$ranks" conform_dynamic "$ranks" --mca pml $pml \
@@ -72,7 +77,7 @@ else
     conform multilane tcp self,tcp 2
     conform multilane sock self,sock 3
     # The control says whether the programs ask for more than MPI promises.
-    if [ -n "$whole" ]; then conform ob1 $sm self,$sm 2; else runs_elsewhere "conform.*.ob1-$sm.2"; fi
+    conform ob1 $sm self,$sm 2
 fi
 if [ "$series" != 4.1 ]; then
     for ranks in 3 5; do
@@ -81,7 +86,6 @@ if [ "$series" != 4.1 ]; then
     done
 fi
 # Nothing is sent there but the ends: it waits.
-[ -z "$sanitizer" ] || elsewhere_without conform.dynamic.outlived
 check "${prefix}conform.dynamic.outlived" conform_dynamic 2 --mca pml multilane \
     --mca btl self,$sm,tcp $loopback --mca pml_multilane_lost_s 2 -- dynamic \
     --case parents_outlive_their_children --thorough --seconds 60
@@ -97,20 +101,18 @@ mpi conform.inner.multilane-$sm.2 2 --mca pml multilane --mca btl self,$sm -- in
 # The other one-sided components, which sit on the PML or on its lanes.
 if [ "$series" = 4.1 ]; then
     mpi conform.onesided.multilane-$sm.pt2pt.3 3 --mca pml multilane --mca btl self,$sm --mca osc pt2pt \
-        -- onesided
+        -- conform onesided
     mpi conform.onesided.multilane-tcp.pt2pt.2 2 --mca pml multilane --mca btl self,tcp \
-        --mca btl_tcp_if_include lo --mca osc pt2pt -- onesided
+        --mca btl_tcp_if_include lo --mca osc pt2pt -- conform onesided
 fi
 mpi conform.onesided.multilane-shm.rdma.3 3 --mca pml multilane --mca btl self,shm --mca osc rdma \
-    -- onesided
+    -- conform onesided
 # Messages of more than 2 GiB: one of them always, all of them, for minutes, with --long.
 if [ -n "${MULTILANE_LONG:-}" ]; then
     limit_s=300
     mpi conform.large.all.multilane-$sm.2 2 --mca pml multilane --mca btl self,$sm -- large \
         --thorough --seconds 140
-elif [ -n "$whole" ]; then
+else
     mpi conform.large.one.multilane-$sm.2 2 --mca pml multilane --mca btl self,$sm -- large \
         --case a_count_of_more_than_two_gib_of_bytes_arrives --seconds 140
-else
-    runs_elsewhere conform.large
 fi

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Alone: how often a wait looks, and so calls, depends on time.
 # A gate against getting slower, by counts: instructions, system calls, copied bytes, mappings.
 costs_counted() {
     packages_need valgrind strace && "$top/test/mpi/costs.py" "$build"

@@ -4,19 +4,19 @@
 # No figure is ever taken from it.
 
 # What a device, a driver or a machine may lack, lanes that lose messages, and multilane-calibrate are
-# the same in each series: one shows it, and a sanitizer, whose business it is. What is left for the
-# other series is what they make different: datatypes, requests, errors, collectives, windows, and each
-# way once.
-if [ -z "$sanitizer" ]; then
-    elsewhere_without "cuda.@(kernels.@(tcp|$sm|many|none|old-driver|other-code)|late-copies.*|bench-*|handles-refused|\
-ipc.@(stand-in|kinds|self|reuse|questions)|staged.@(devices|forced|questions|order|lost-*)|calibrate|\
-no-ipc|long-ranges|ipc-o*|ipc-one*|ipc-refused-no-room|no-pinned|no-peer|one-device|one-handle|slow-copies|\
-mapped-@(fabric|again|staged|few*|old)|halo|capture.*|measured.@(once|each|locked|no-ipc|not-*)|\
-reset.*.reset-fails|collectives.@(staged|late-copies))"
-else # the same code by another lane, or once more at other moments
-    elsewhere_without "cuda.@(kernels.@(tcp|$sm)|late-copies.staged.*|late-copies.ipc.@(types|truncate|persistent)|\
-staged.@(types|persistent|devices|forced|questions)|mapped-@(fabric|staged|few)|bench-*)"
-fi
+# the same in each series; those make datatypes, requests, errors, collectives and windows different. A
+# sanitizer sees each way and each error once.
+elsewhere_only 'series=cuda.@(ipc.@(types|persistent|probe|many|ends)|staged.@(types|persistent|many|self-long)|
+staged-tcp|several-lanes|kernels.@(shm|fail|no-file)|ipc-refused|collective|in-place|
+collectives.@(operations|groups|neighbours|under-way|packed|session|fail|ob1)|other-device.hip|window|mapped-fd|
+copies-fail.self,shm|lost.self,shm,cuda|reset.self,shm,cuda|freed|explain|shared|measured.@(lanes|refused)|gpu|gpu.*|gpu-command-alone|
+no-driver|collectives-off|old-driver|ompi_info)' \
+    'asan=cuda.@(ipc.@(truncate|probe|reuse|many|order|self*|ends)|staged.@(truncate|many|order|lost-fail|self-long)|
+staged-tcp|several-lanes|kernels.@(shm|many|other-code|fail|no-file)|no-ipc|late-copies.ipc.many|capture.ipc|halo|
+ipc-own-device-many|ipc-refused*|ipc-one-many|no-pinned|collective|in-place|
+collectives.@(operations|under-way|neighbouring-images|packed|late-copies|fail)|other-device.hip|window|
+mapped-@(fd|again|few*)|one-handle|copies-fail.*|lost.*|reset.*|freed|not-shared|measured.@(lanes|each)|calibrate|gpu|gpu-command-alone|
+no-driver|says-why)'
 
 # What a stand-in takes is no measure: which way messages go is set here. The tests of measuring, at
 # the end, unset it.
@@ -353,7 +353,7 @@ gpu_command() {
 gpu_command_alone() {
     ! "$top/test/gpu" --build "$build" 2>"$build/gpu-said" && grep 'no CUDA device' "$build/gpu-said"
 }
-if [ -n "$whole" ]; then check "${prefix}cuda.gpu-command" gpu_command; else runs_elsewhere cuda.gpu-command; fi
+check "${prefix}cuda.gpu-command" gpu_command
 [ -e /dev/nvidiactl ] || check "${prefix}cuda.gpu-command-alone" gpu_command_alone
 
 # Without a driver: every other job as before, and why this lane is off.

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # More messages than a receiver may hold before it receives them: memory stays bounded, nothing is
 # lost, no process waits for ever.
+elsewhere_only "series=flood.@(@(queued|late|mutual)-shm|mutual-tcp|no-room-tcp|late-$sm|between-$sm)" \
+    "asan=flood.@(mutual-shm|no-room-shm|reverse-tcp|between-$sm)"
 flood() { # NAME RANKS BTLS MAX mpirun's... -- flood's...
     local name=$1 ranks=$2 btls=$3 max=$4
     shift 4

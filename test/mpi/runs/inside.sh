@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Alone: all jobs of the node are looked at.
 # Looking into a running job: multilane-top finds who hangs and why, calls nothing else hung, and the
 # job never notices it.
 inside_top=$build/multilane-top
-elsewhere_without 'inside.@(healthy|forms|state.*)' # pages are the same in each series
+# Pages are the same in each series.
+elsewhere_only 'series=inside.@(hangs|hang_s|no-memfd|transports|events|monitoring|queues.*)'
 
-# hangs.py starts its jobs itself. A sanitizer makes each start take seconds: a few kinds are enough.
-if [ -n "$MULTILANE_LONG" ]; then inside_count=50; elif [ -n "$sanitizer" ]; then inside_count=3; else inside_count=10; fi
+# hangs.py starts its jobs itself: all kinds on 4.1.
+if [ -n "$MULTILANE_LONG" ]; then inside_count=50; elif [ -z "$whole" ]; then inside_count=3; else inside_count=10; fi
 check "${prefix}inside.hangs" "$top/test/mpi/hangs.py" "$build" "$mpirun" hangs "$inside_count" "${oversubscribe[@]}"
 [ -n "$MULTILANE_LONG" ] || inside_count=3
 check "${prefix}inside.healthy" "$top/test/mpi/hangs.py" "$build" "$mpirun" healthy "$inside_count" "${oversubscribe[@]}"

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Alone: it measures when messages come.
 # What a finished call has sent has left: the other side does not wait while the sender computes.
 # test/mpi/leaves.c says what a case is; each group of cases is one job of 4 ranks, which is more than
 # the processors of a small machine.
-elsewhere_without 'leaves.*-rail*' # tcp's lanes are those of every series
+# tcp's lanes are those of every series.
+elsewhere_only "series=leaves.@(@(new|all|warm|partitioned).shm|@(new-late|warm).$sm|warm.tcp|rndv-put.shm)"
 leaves_bound="--bound 0.15 --compute 1 --tries 3"
 [ -z "$sanitizer" ] || leaves_bound="--bound 0.5 --compute 2 --tries 3"
 limit_s=60

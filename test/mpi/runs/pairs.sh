@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Random traffic with all settings that two parameters may have at once (test/mpi/pairs.py), 12 s; and
 # in processes with another allocator.
+elsewhere_only series=none asan=none
 pairs_one() { # RANKS NAME=VALUE...: what the settings make of a job is not asked, only that all arrives
     local ranks=$1
     shift
@@ -27,11 +28,7 @@ pairs_all() {
         }
     done < <("$top/test/mpi/pairs.py" "$sm")
 }
-if [ -n "$whole$only" ]; then
-    check "${prefix}pairs" pairs_all
-else
-    runs_elsewhere pairs
-fi
+check "${prefix}pairs" pairs_all
 
 # Memory that another allocator maps, moves and returns: registrations, copies by address and fork stay right.
 allocator() { # NAME LIBRARY PACKAGE
@@ -47,8 +44,6 @@ allocator() { # NAME LIBRARY PACKAGE
 }
 if [ -n "$sanitizer" ]; then
     skip "${prefix}allocator" "a preloaded library would come before the sanitizer's"
-elif [ -z "$whole$only" ]; then
-    runs_elsewhere allocator.jemalloc allocator.tcmalloc
 else
     allocator jemalloc libjemalloc.so.2 libjemalloc2
     allocator tcmalloc libtcmalloc_minimal.so.4 libtcmalloc-minimal4

@@ -2,7 +2,8 @@
 # The progress thread beside the program's own: what is right without it is right with it, also
 # where the program asked for no threads.
 # Threads are tsan's business.
-[ "$sanitizer" != asan ] || elsewhere_without 'progress-thread.!(lost|error|traffic-*)'
+elsewhere_only 'series=progress-thread.@(ring-offered|traffic-shm|request|thread|device.staged|lost|error)' \
+    'asan=progress-thread.@(lost|error|traffic-*)'
 
 progress_thread() {
     local name=$1 btl=$2
@@ -23,7 +24,7 @@ progress_thread_runs() {
     progress_thread ring-offered shm --mca pml_multilane_protocol rndv-am -- ring 4 200
     progress_thread traffic-shm shm $yields -- traffic --seeds 1 --batches $batches
     progress_thread traffic-rails shm,tcp $yields -- traffic --seeds 2 --batches 8
-    progress_thread request shm $yields -- request
+    progress_thread request shm $yields -- conform request
     progress_thread thread shm $yields -- thread
 }
 progress_thread_runs

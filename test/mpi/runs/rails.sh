@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Alone: it measures rails, and then runs two tests beside each other itself.
 # Two and three hosts with one, two and three tcp rails of different speeds: order and contents.
+# Rails are cut in the same way under each series; what it changes is errors that return, and lanes of two kinds.
+elsewhere_only 'series=rails.@(are-used|round-trip|ring.2|mix.two-local-two-far|failover.cut|failover.return|sock.@(one-is-cut|leads-nowhere|round-trip|resets))'
 build_root=$build packages_need iproute2 mount >"$build/rails-packages.log" 2>&1
 rails_reason=$("$top/test/lab/rails" --check 2>&1)
 if [ -n "$rails_reason" ]; then
@@ -16,7 +19,7 @@ rails_mpi() {
         while [ "$1" != -- ]; do lab+=("$1"); shift; done
         shift
     fi
-    check "$prefix$name" rails_run "$ranks" "$rates" "${lab[@]}" -- "$@"
+    beside check "$prefix$name" rails_run "$ranks" "$rates" "${lab[@]}" -- "$@"
 }
 
 # The lab stands in for mpirun: what it puts before the ranks is an mpirun inside. Hosts have places
@@ -26,10 +29,13 @@ rails_run() {
     shift 2
     while [ "$1" != -- ]; do lab+=("$1"); shift; done
     shift
-    local mpirun=$build/rails-mpirun
+    local mpirun=$build/rails-mpirun-$BASHPID status
     printf '#!/bin/sh\nexec "%s" --rails %s %s -- "%s" "$@"\n' "$top/test/lab/rails" "$rates" \
         "${lab[*]@Q}" "$inside" >"$mpirun" && chmod +x "$mpirun" || return 1
     mpirun_run "$ranks" "$@"
+    status=$?
+    rm -f "$mpirun"
+    return $status
 }
 
 tcp="--mca pml multilane --mca btl self,tcp"
@@ -115,42 +121,33 @@ rails_runs() {
     else
         check "${prefix}rails.calibrate" rails_calibrate
     fi
+    check "${prefix}rails.incast" rails_incast
+    # From here on nothing is measured, and two run beside each other.
     rails_mpi rails.ring.2 4 800,800 $two_each $tcp -- ring
-    check "${prefix}rails.switch.2" rails_switch 800,800 1976000
-    check "${prefix}rails.switch.3" rails_switch 400,400,400 2961000
-    check "${prefix}rails.switch.uses" rails_switch 800,800 9793 \
+    beside check "${prefix}rails.switch.2" rails_switch 800,800 1976000
+    beside check "${prefix}rails.switch.3" rails_switch 400,400,400 2961000
+    beside check "${prefix}rails.switch.uses" rails_switch 800,800 9793 \
         ';tcp:rail0:use=eager,bandwidth=5e7;tcp:rail1:use=rndv'
     rails_mpi rails.mix.2-unequal 2 100,1200 $one_each $tcp -- $mix
     rails_mpi rails.mix.two-local-two-far 4 400,800 $two_each $both -- $mix --longest 2000000
     rails_mpi rails.mix.threads 2 400,800 $one_each $tcp -- $mix --threads 3 --longest 1000000
-}
-
-# shellcheck disable=SC2086
-rails_more_runs() {
     rails_mpi rails.ring.3-unequal 4 200,400,800 $two_each $tcp -- ring
     rails_mpi rails.mix.1 2 800 $one_each $tcp -- $mix --longest 1000000
     rails_mpi rails.mix.3-unequal 4 200,400,800 $two_each $tcp -- $mix --longest 2000000
-    rails_mpi rails.datatype.2-unequal 2 400,1200 $one_each $tcp -- datatype --seconds 60
+    rails_mpi rails.datatype.2-unequal 2 400,1200 $one_each $tcp -- conform datatype --seconds 60
     rails_mpi rails.mix.local-with-tcp 2 400,800 --host a:2 $both -- $mix
     rails_mpi rails.mix.3-hosts 3 400,800 --hosts 3 -- --host a:1,b:1,c:1 $both -- $mix --longest 2000000
-    check "${prefix}rails.incast" rails_incast
     rails_mpi rails.mix.rail-slows 2 800,800 --begin 'mix begins' --at 0.5:slow:1:80 --at 1.2:slow:1:800 \
         -- $one_each $tcp -- $mix --longest 4000000
 }
 rails_runs
-if [ -n "$whole" ]; then
-    rails_more_runs
-else
-    runs_elsewhere rails.ring.3-unequal rails.mix.{1,3-unequal,local-with-tcp,3-hosts,rail-slows} \
-        rails.datatype.2-unequal rails.incast
-fi
 
 # Rails that die, and what is left carries on; 100 runs: test/lab/rails-failover --runs 100.
 rails_failover() { # RUNS SCENARIO...
     "$top/test/lab/rails-failover" --build "$build" --runs "$@" ${MULTILANE_LONG:+--seconds 6}
 }
 if [ -n "${MULTILANE_LONG:-}" ]; then rails_times=10; else rails_times=1; fi
-check "${prefix}rails.failover.cut" rails_failover $rails_times cut
+beside check "${prefix}rails.failover.cut" rails_failover $rails_times cut
 # Where errors are to be returned both ranks go on. Without mpirun_run: a rank for each host, and no
 # more than there are places.
 # shellcheck disable=SC2086
@@ -159,20 +156,15 @@ rails_return() { # RAILS WHAT [lost's argument]
         --at "0.5:$2:all" -- "$mpirun" -n 2 $one_each $tcp --mca pml_multilane_lost_s 3 \
         "$build/test/mpi/lost" "${@:3}" </dev/null
 }
-check "${prefix}rails.failover.return" rails_return 800,800 silence
-if [ -n "$whole" ]; then
-    for scenario in cut-and-repair cut-threads all-cut; do
-        check "${prefix}rails.failover.$scenario" rails_failover $rails_times $scenario
-    done
-    check "${prefix}rails.failover.3-rails" rails_failover $rails_times cut --rails 400,800,800
-    check "${prefix}rails.failover.only-rail" rails_failover $rails_times all-cut --rails 800
-    check "${prefix}rails.failover.return-unmet" rails_return 800 silence unmet
-    check "${prefix}rails.failover.return-unmet-cut" rails_return 800,800 cut unmet
-    check "${prefix}rails.failover.slow-peer" rails_failover 1 slow-peer
-else
-    runs_elsewhere rails.failover.{cut-and-repair,cut-threads,all-cut,3-rails,only-rail} \
-        rails.failover.{return-unmet,return-unmet-cut,slow-peer}
-fi
+beside check "${prefix}rails.failover.return" rails_return 800,800 silence
+for scenario in cut-and-repair cut-threads all-cut; do
+    beside check "${prefix}rails.failover.$scenario" rails_failover $rails_times $scenario
+done
+beside check "${prefix}rails.failover.3-rails" rails_failover $rails_times cut --rails 400,800,800
+beside check "${prefix}rails.failover.only-rail" rails_failover $rails_times all-cut --rails 800
+beside check "${prefix}rails.failover.return-unmet" rails_return 800 silence unmet
+beside check "${prefix}rails.failover.return-unmet-cut" rails_return 800,800 cut unmet
+beside check "${prefix}rails.failover.slow-peer" rails_failover 1 slow-peer
 
 # Processes compute three times as long as a peer may be silent, and wires are cut: no process is lost but
 # those that were cut off, see life.c. An event at 0 s comes before any connection.
@@ -200,35 +192,31 @@ rails_life_long() {
     for what in cut silence; do
         for seconds in 0.01 0.5 3; do
             for kind in 0 1 2 3; do
-                check "${prefix}rails.life.$what-$seconds-$kind" rails_life 2 a:1,b:1 800,800 "$seconds:$what:1" \
+                beside check "${prefix}rails.life.$what-$seconds-$kind" rails_life 2 a:1,b:1 800,800 "$seconds:$what:1" \
                     pairs 2 "$kind"
             done
-            check "${prefix}rails.life.$what-$seconds-8" rails_life 8 a:4,b:4 800,800 "$seconds:$what:0" pairs 2
+            beside check "${prefix}rails.life.$what-$seconds-8" rails_life 8 a:4,b:4 800,800 "$seconds:$what:0" pairs 2
         done
-        check "${prefix}rails.life.host-dies-$what-1" rails_life 4 a:1,b:1,c:1,d:1 800 "0.5:$what:all@d" host 2
-        check "${prefix}rails.life.host-dies-$what" rails_life 4 a:1,b:1,c:1,d:1 800,800 "0.5:$what:all@d" host 2
+        beside check "${prefix}rails.life.host-dies-$what-1" rails_life 4 a:1,b:1,c:1,d:1 800 "0.5:$what:all@d" host 2
+        beside check "${prefix}rails.life.host-dies-$what" rails_life 4 a:1,b:1,c:1,d:1 800,800 "0.5:$what:all@d" host 2
     done
 }
 
-if [ -n "$whole" ]; then
-    check "${prefix}rails.life.others-compute" rails_life 8 a:4,b:4 800,800 0.5:cut:1 pairs 2
-    check "${prefix}rails.life.leads-nowhere" rails_life 2 a:1,b:1 800,800,800 0:silence:2 pairs 2 0
-    check "${prefix}rails.life.host-dies" rails_life 4 a:1,b:1,c:1,d:1 800,800 0.5:silence:all@d host 2
-    check "${prefix}rails.life.process-dies" rails_process_dies
-else
-    runs_elsewhere rails.life.{others-compute,leads-nowhere,host-dies,process-dies}
-fi
+beside check "${prefix}rails.life.others-compute" rails_life 8 a:4,b:4 800,800 0.5:cut:1 pairs 2
+beside check "${prefix}rails.life.leads-nowhere" rails_life 2 a:1,b:1 800,800,800 0:silence:2 pairs 2 0
+beside check "${prefix}rails.life.host-dies" rails_life 4 a:1,b:1,c:1,d:1 800,800 0.5:silence:all@d host 2
+beside check "${prefix}rails.life.process-dies" rails_process_dies
 if [ -n "${MULTILANE_LONG:-}" ]; then rails_life_long; fi
 
 # Over btl/sock: a rail that was cut is a lane again, and the only one that goes away is waited for.
 sock="--mca pml multilane --mca btl self,sock"
-sock_mix="$build/test/lab/rails_mix --seconds 4"
 sock_begin=(--begin "mix begins")
 # shellcheck disable=SC2086
 rails_sock() { # REGEX RATES [lab's options] --
     local regex=$1 output
     shift
-    output=$(rails_run 2 "$@" -- $one_each --bind-to none $sock -- $sock_mix 2>&1) || { printf '%s\n' "$output"; return 1; }
+    output=$(rails_run 2 "$@" -- $one_each --bind-to none $sock -- "$build/test/lab/rails_mix" \
+        --seconds ${sock_seconds:-4} 2>&1) || { printf '%s\n' "$output"; return 1; }
     printf '%s\n' "$output"
     grep -q ', 0 wrong' <<<"$output" && grep -Eq "$regex" <<<"$output"
 }
@@ -245,9 +233,9 @@ rails_sock_proven() { # RANKS PLACES SECONDS REGEX EVENT...
     [ $status = 0 ] && grep -q 'lane sock .* is left out.*rail1 10.99.1.[0-9] to 10.99.1.[0-9]: no answer' <<<"$output" &&
         grep -Eq "$regex" <<<"$output" && ! grep -q 'nothing gets through' <<<"$output"
 }
-check "${prefix}rails.sock.leads-nowhere" rails_sock_proven 4 a:2,b:2 1 'sock:rail1 to rank [23] is left out: it has no connection' \
+beside check "${prefix}rails.sock.leads-nowhere" rails_sock_proven 4 a:2,b:2 1 'sock:rail1 to rank [23] is left out: it has no connection' \
     --at 0:silence:1
-check "${prefix}rails.sock.leads-there-late" rails_sock_proven 2 a:1,b:1 6 'lane sock .* used again' --at 0:silence:1 --at 2:repair:1
+beside check "${prefix}rails.sock.leads-there-late" rails_sock_proven 2 a:1,b:1 6 'lane sock .* used again' --at 0:silence:1 --at 2:repair:1
 # A process that may make three connections more, toward two others over two rails: each has one.
 # shellcheck disable=SC2086
 rails_sock_descriptors() {
@@ -257,9 +245,9 @@ rails_sock_descriptors() {
     printf '%s\n' "$output"
     grep -q 'no connection can be made or accepted now' <<<"$output"
 }
-check "${prefix}rails.sock.no-descriptor" rails_sock_descriptors
-check "${prefix}rails.sock.one-is-cut" rails_sock 'used again' 800,800 "${sock_begin[@]}" --at 1:cut:0 --at 2:repair:0
-check "${prefix}rails.sock.the-only-one-is-cut" rails_sock 'in reach again' 800 "${sock_begin[@]}" --at 1:cut:0 --at 4:repair:0
+beside check "${prefix}rails.sock.no-descriptor" rails_sock_descriptors
+sock_seconds=6 beside check "${prefix}rails.sock.one-is-cut" rails_sock 'used again' 800,800 "${sock_begin[@]}" --at 1:cut:0 --at 2:repair:0
+beside check "${prefix}rails.sock.the-only-one-is-cut" rails_sock 'in reach again' 800 "${sock_begin[@]}" --at 1:cut:0 --at 4:repair:0
 # How long after its return the only rail carries again; 40 to 150 ms where nothing else runs.
 # shellcheck disable=SC2086
 rails_sock_goes_on() { # WHAT
@@ -269,16 +257,15 @@ rails_sock_goes_on() { # WHAT
     printf '%s\n' "$output"
     awk '/ 0 bytes wrong/ { slowest = $(NF - 1) } END { exit !(slowest > 1900 && slowest < 3000) }' <<<"$output"
 }
+beside check "${prefix}rails.sock.resets" rails_failover $rails_times resets --btl sock --ranks 4 --rails 800
+beside check "${prefix}rails.sock.everything" rails_failover $rails_times everything --btl sock --ranks 4
+beside check "${prefix}rails.sock.unequal" rails_sock 'mix ends' 400,1200
+beside check "${prefix}rails.sock.both-are-silent" rails_sock 'mix ends' 800,800 "${sock_begin[@]}" --at 1:silence:all --at 2.5:repair:all
+wait
+# These measure, or fill the machine.
 check "${prefix}rails.sock.round-trip" rails_round_trip sock
-check "${prefix}rails.sock.resets" rails_failover $rails_times resets --btl sock --ranks 4 --rails 800
-if [ -n "$whole" ]; then
-    check "${prefix}rails.sock.goes-on.cut" rails_sock_goes_on cut
-    check "${prefix}rails.sock.goes-on.silence" rails_sock_goes_on silence
-    check "${prefix}rails.sock.everything" rails_failover $rails_times everything --btl sock --ranks 4
-    rails_mpi rails.sock.64-ranks 64 0 --hosts 8 -- --host a:8,b:8,c:8,d:8,e:8,f:8,g:8,h:8 --bind-to none \
-        --mca mpi_yield_when_idle 1 --mca pml multilane --mca btl "self,shm,sock" -- "$build/test/lab/all_to_all"
-    check "${prefix}rails.sock.unequal" rails_sock 'mix ends' 400,1200
-    check "${prefix}rails.sock.both-are-silent" rails_sock 'mix ends' 800,800 "${sock_begin[@]}" --at 1:silence:all --at 2.5:repair:all
-else
-    runs_elsewhere rails.sock.{goes-on.cut,goes-on.silence,everything,64-ranks,unequal,both-are-silent}
-fi
+check "${prefix}rails.sock.goes-on.cut" rails_sock_goes_on cut
+check "${prefix}rails.sock.goes-on.silence" rails_sock_goes_on silence
+rails_mpi rails.sock.64-ranks 64 0 --hosts 8 -- --host a:8,b:8,c:8,d:8,e:8,f:8,g:8,h:8 --bind-to none \
+    --mca mpi_yield_when_idle 1 --mca pml multilane --mca btl "self,shm,sock" -- "$build/test/lab/all_to_all"
+wait

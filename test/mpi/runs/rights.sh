@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Alone: in the lab it changes what all processes may do.
 # What multilane-top may read: any rank of the same user, without a right to trace and whatever Yama
 # says; no rank of another user. Yama is set only in the lab's virtual machine.
 rights_scope=/proc/sys/kernel/yama/ptrace_scope
@@ -54,7 +55,7 @@ rights_at_level() { # LEVEL COMMAND
 if [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null; then
     skip "${prefix}rights" "it takes two users of its own: as root, with setpriv"
 elif [ -n "${MULTILANE_RDMA_LAB:-}" ]; then
-    for rights_level in 1 2; do
+    for rights_level in 2 ${MULTILANE_LONG:+1}; do
         check "${prefix}rights.yama-$rights_level" rights_at_level $rights_level rights_ask
     done
     check "${prefix}rights.device" rights_at_level 1 rights_device

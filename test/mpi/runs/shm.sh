@@ -3,13 +3,15 @@
 # messages that both ends copy under ours.
 shm="--mca pml ob1 --mca btl self,shm"
 both="--mca pml multilane --mca btl self,shm --mca pml_multilane_protocol rndv-both:20000-inf"
-# Small rings and little memory: nothing of Open MPI's decides there. With a sanitizer they run, but not
-# once more with many ranks.
-if [ -n "$sanitizer" ]; then
-    elsewhere_without 'shm.@(traffic.64|crowd.32)'
-else
-    elsewhere_without 'shm.@(crowd.32|grows.*|sizes.small-ring|sizes.pieces|traffic.@(10.*|5.small-ring|5.pieces|2.any-memory))'
-fi
+# What the series changes: the calls of its PML and of osc/rdma, threads, how a job begins and ends. What a
+# sanitizer sees: each kind of memory and each way to go without, once.
+elsewhere_only 'series=shm.@(sizes|traffic.5|traffic.64.multilane|both.sizes|first-thread.*.4|rma|rma.no-single-copy|
+rma.threads|bad-single-copy|copy-refused-later|copy-refused.rma.multilane|hidden|none-left.multilane|no-memfd.5|
+later-no-copy.4|no-memory|two-pid-namespaces|one-memory|killed)' \
+    'asan=shm.@(sizes.@(no-single-copy|small-ring|pieces)|traffic.@(5|5.small-ring|5.pieces|10.*)|grows.large|both.@(sizes|traffic.5|
+first-thread|copy-refused-later)|first-thread.after.4|rma.unlike-rings|rma.threads*|bad-*|lane-latency-of-ages|
+copy-refused-@(later|unproven.multilane)|hidden|scarce|none-left.multilane*|no-@(memfd|locks|pidfd|seals).5|later-*.4|
+no-memory|two-pid-namespaces|container-without-shm|small-dev-shm|killed.files)'
 crowd_measure=$build/test/bench/crowd_measure
 one_processor=$(taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/')
 shm_seconds=1

@@ -41,13 +41,19 @@ slurm_sbatch() { # NODES RANKS BTLS PROGRAM: mpirun in a batch script, which say
     slurm_batch "$1" "$2" "exec '$mpirun' --map-by node '$build/test/mpi/$4'"
 }
 
+# The script says how it ended: sbatch --wait would look for that every ten seconds.
 slurm_batch() { # NODES RANKS COMMAND
-    local script=$TMPDIR/job
-    printf '#!/bin/sh\n%s\n' "$3" >"$script"
-    timeout --kill-after=10 "$slurm_limit_s" sbatch --wait -N "$1" -n "$2" -o "$script.out" "$script"
-    local status=$?
+    local script=$TMPDIR/job tries
+    rm -f "$script.status"
+    printf '#!/bin/sh\n(%s)\necho $? >"%s.new" && mv "%s.new" "%s.status"\n' "$3" "$script" "$script" "$script" >"$script"
+    sbatch -N "$1" -n "$2" -o "$script.out" "$script" || return 1
+    for ((tries = 0; tries < slurm_limit_s * 10; tries++)); do
+        [ ! -e "$script.status" ] || break
+        sleep 0.1
+    done
     cat "$script.out"
-    return $status
+    [ -e "$script.status" ] || { echo "did not end in $slurm_limit_s s"; return 1; }
+    return "$(cat "$script.status")"
 }
 
 # What it looks at is this node, though the job has another one as well.
@@ -75,7 +81,7 @@ slurm_begin() {
     sbatch -N 2 -n 4 -o "$TMPDIR/endless.out" --wrap \
         "srun --mpi=pmix '$build/test/mpi/shm_traffic' 3600" || return 1
     for tries in {1..100}; do
-        [ "$(pgrep -c -x shm_traffic)" = 4 ] && sleep 2 && return 0
+        [ "$(pgrep -c -x shm_traffic)" = 4 ] && sleep 1 && return 0
         sleep 0.2
     done
     echo "4 processes did not start in 20 s"
@@ -101,7 +107,7 @@ slurm_killed() {
 
 # A hang of ranks on two nodes, from what a step beside theirs sees on each.
 slurm_why() {
-    local tries said
+    local tries said status=1
     slurm_environment self,shm,tcp
     sbatch -N 2 -n 4 -o "$TMPDIR/hang.out" --wrap \
         "srun --mpi=pmix '$build/test/mpi/hang' no-receive 1" || return 1
@@ -109,12 +115,14 @@ slurm_why() {
         grep -qs '^culprit' "$TMPDIR/hang.out" && break
         sleep 0.2
     done
-    sleep 3
-    srun --overlap --jobid "$(squeue -h -o %i)" --ntasks-per-node 1 "$build/multilane-top" --dump \
-        >"$TMPDIR/hang.dump"
-    said=$("$build/multilane-top" --why --read "$TMPDIR/hang.dump")
-    [ $? = 1 ]
-    local status=$?
+    # The last rank has to come to where it hangs.
+    for tries in {1..10}; do
+        srun --overlap --jobid "$(squeue -h -o %i)" --ntasks-per-node 1 "$build/multilane-top" --dump \
+            >"$TMPDIR/hang.dump"
+        said=$("$build/multilane-top" --why --read "$TMPDIR/hang.dump")
+        [ $? = 1 ] && status=0 && break
+        sleep 0.3
+    done
     printf '%s\n' "$(cat "$TMPDIR/hang.out")" "$said"
     scancel --user="$(id -un)"
     [ $status = 0 ] && grep -q 'which has posted no receive for it' <<<"$said" && slurm_is_clean
