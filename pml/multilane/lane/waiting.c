@@ -60,10 +60,10 @@ struct waiter {
     const _Atomic uint32_t *word; /* of shared memory, that it waits for; NULL: for a request */
     uint32_t word_seen;
     uint32_t word_turns; /* since it waits for that */
-    uint32_t seen;      /* of completions, before the thread last looked at its request */
-    bool has_completed; /* a request, since then */
-    uint32_t turns;     /* that still yield before the clock is read */
-    uint64_t since_ns;  /* 0: the clock was not read yet */
+    uint32_t seen;       /* of completions, before the thread last looked at its request */
+    bool has_completed;  /* a request, since then */
+    uint32_t turns;      /* that still yield before the clock is read */
+    uint64_t since_ns;   /* 0: the clock was not read yet */
 };
 
 /* One thread at a time calls MPI where none are in use, and the way to its own memory is long. */
