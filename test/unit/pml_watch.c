@@ -20,7 +20,7 @@
 #include "liveness/watch.h"
 #include "progress_standin.h"
 
-#include "opal/mca/base/mca_base_var.h"
+#include "opal/runtime/opal.h"
 
 #define PEERS       2
 #define LANES       2
@@ -575,7 +575,8 @@ static void test_sockets_are_asked_once_a_second(void)
 static void around_begin(void)
 {
     standin_begin();
-    mca_base_var_init(); /* where what the user says of our lanes is looked up */
+    /* What the user says of our lanes is looked up there. */
+    CHECK(opal_init_util(NULL, NULL) == OPAL_SUCCESS, "Open MPI's parameters");
     standin_takes = question_taken;
     errors_begin();
     parameters.failover = true;
@@ -616,5 +617,6 @@ int main(void)
     test_unknown_endpoint_shows_nothing();
     test_sockets_are_asked_once_a_second();
     deliveries_fini();
+    (void) opal_finalize_util();
     return check_end();
 }
