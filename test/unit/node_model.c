@@ -157,7 +157,7 @@ static bool wait_step(struct state *state, uint32_t me, enum step next)
     switch ((enum wait_step) process->wait) {
     case LOOK:
         if (!over) {
-            atomic_fetch_add(&turns->area->sleepers, 1);
+            atomic_fetch_add_explicit(&turns->area->sleepers, 1, memory_order_seq_cst);
             process->wait = COUNTED;
         } else {
             process->step = (uint8_t) next;
@@ -165,7 +165,7 @@ static bool wait_step(struct state *state, uint32_t me, enum step next)
         return true;
     case COUNTED:
         if (over) {
-            atomic_fetch_sub(&turns->area->sleepers, 1);
+            atomic_fetch_sub_explicit(&turns->area->sleepers, 1, memory_order_seq_cst);
             process->wait = LOOK;
             process->step = (uint8_t) next;
         } else {

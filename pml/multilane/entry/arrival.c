@@ -238,7 +238,7 @@ eager_taken_by(const mca_btl_base_module_t *btl, const mca_btl_base_segment_t *s
     bool is_kept = false, is_direct = false, is_taken = false;
     if (threads)
         biased_lock(&peer->lock);
-    if (OPAL_LIKELY(header.match.sequence == peer->next_receive_sequence && !peer->early)) {
+    if (OPAL_LIKELY(header.match.sequence == peer_next_sequence(peer) && !peer->early)) {
         if (threads)
             biased_lock(&comm->lock);
         if (OPAL_LIKELY(!compat_comm_refuses(comm->ompi, header.match.tag))) {
@@ -253,7 +253,7 @@ eager_taken_by(const mca_btl_base_module_t *btl, const mca_btl_base_segment_t *s
             credit_matched(peer, flow_cost(size));
         is_taken = request || is_direct || is_kept;
         if (is_taken)
-            peer->next_receive_sequence++;
+            peer_sequence_came(peer);
     }
     if (threads)
         biased_unlock(&peer->lock);

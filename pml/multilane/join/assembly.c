@@ -54,7 +54,7 @@ static struct inbound *assembly_start(struct arrival *part, struct order_rest *r
                                       const char **wrong)
 {
     struct peer *peer = part->peer;
-    int32_t ahead = (int32_t) (part->match.sequence - peer->next_receive_sequence);
+    int32_t ahead = (int32_t) (part->match.sequence - peer_next_sequence(peer));
     if (ahead < 0)
         return NULL;
     if (ahead > EARLY_MAX) {
@@ -81,7 +81,7 @@ static struct inbound *assembly_start(struct arrival *part, struct order_rest *r
     assembly_insert(peer, assembly);
     if (ahead > 0)
         return assembly;
-    peer->next_receive_sequence++;
+    peer_sequence_came(peer);
     struct recv_request *receiver = order_deliver(&assembly->arrival, assembly, rest);
     if (receiver)
         inbound_attach(assembly, receiver);

@@ -141,11 +141,11 @@ bool order_insert_early(struct peer *peer, struct inbound *inbound)
 void order_deliver_early(struct peer *peer, struct order_rest *rest)
 {
     struct inbound **last = &rest->ready;
-    while (peer->early && peer->early->arrival.match.sequence == peer->next_receive_sequence) {
+    while (peer->early && peer->early->arrival.match.sequence == peer_next_sequence(peer)) {
         struct inbound *inbound = peer->early;
         peer->early = inbound->next;
         inbound->next = NULL;
-        peer->next_receive_sequence++;
+        peer_sequence_came(peer);
         struct recv_request *receiver = order_deliver(&inbound->arrival, inbound, rest);
         if (!receiver)
             continue;
@@ -193,9 +193,9 @@ void message_arrived(struct arrival *arrival)
 
     awaited_post();
     biased_lock(&peer->lock);
-    int32_t ahead = (int32_t) (arrival->match.sequence - peer->next_receive_sequence);
+    int32_t ahead = (int32_t) (arrival->match.sequence - peer_next_sequence(peer));
     if (OPAL_LIKELY(ahead == 0)) {
-        peer->next_receive_sequence++;
+        peer_sequence_came(peer);
         receiver = order_deliver(arrival, NULL, &rest);
         if (OPAL_UNLIKELY(peer->early != NULL))
             order_deliver_early(peer, &rest);

@@ -34,16 +34,16 @@ struct peer {
     /* The component's lock guards changes of lanes and plan, see peer_lanes.c. */
     _Atomic uint8_t lane_count; /* it only grows */
     uint8_t lane_room;
-    _Atomic uint8_t control;          /* index of the lane for control messages */
-    struct lane *lanes;               /* never moves; a lane keeps its index */
+    _Atomic uint8_t control;      /* index of the lane for control messages */
+    _Atomic uint8_t network_asks; /* see peer_meet_network; relaxed: once too often does no harm */
+    struct lane *lanes;           /* never moves; a lane keeps its index */
     struct peer_class *_Atomic class; /* the plans, shared by all peers with equal lanes */
     struct record_ends *ends; /* what it told of its lanes' ends; null: the same as this process */
     /* The lane of device memory, which carries no messages and is not in BML r2 nor in `lanes`;
      * or null. */
     struct lane *device_lane;
     _Atomic uint32_t device_changes; /* what is known of devices, as its plan has it; relaxed */
-
-    _Atomic uint8_t network_asks; /* see peer_meet_network; relaxed: once too often does no harm */
+    _Atomic uint32_t heard_before;   /* by timer.c: the next message in turn, when it last sent */
 
     struct delivery *_Atomic delivery; /* null until a message has to be kept */
 
@@ -54,17 +54,13 @@ struct peer {
     struct flow_out out;
 
     _Atomic uint32_t under_way; /* send requests that have begun and not ended; relaxed: a hint */
-    /* By timer.c, relaxed hints: until when what was sent fills the lane, and what had come when
-     * the last of it was sent. */
-    _Atomic uint32_t heard_before;
-    _Atomic uint64_t fills_until_ns;
+    _Atomic uint64_t fills_until_ns; /* until when what was sent fills the lane; as heard_before */
 
     /* Bytes of copies of eager messages that no lane has handed over yet. */
     _Atomic uint64_t queued;
 
     opal_mutex_t lock; /* guards what follows; taken before a communicator's lock */
-    /* All smaller ones are matched or queued. Written with the lock held. */
-    _Atomic uint32_t next_receive_sequence;
+    _Atomic uint32_t next_receive_sequence; /* peer_next_sequence */
     _Atomic bool credit_due; /* the peer must be told its limits; set with the lock held */
     bool starved;            /* the limits are used up; starved_pending is in the queue */
     struct flow_in in;
@@ -98,6 +94,24 @@ static inline bool lost_or_dead(const struct peer *peer)
 static inline uint32_t peer_under_way(const struct peer *peer)
 {
     return atomic_load_explicit(&peer->under_way, memory_order_relaxed);
+}
+
+/* The next message in turn; all before it are matched or queued. Relaxed: who needs more than a
+ * hint holds the lock, as the one that writes it does. */
+static inline uint32_t peer_next_sequence(const struct peer *peer)
+{
+    return atomic_load_explicit(&peer->next_receive_sequence, memory_order_relaxed);
+}
+
+static inline void peer_next_sequence_set(struct peer *peer, uint32_t sequence)
+{
+    atomic_store_explicit(&peer->next_receive_sequence, sequence, memory_order_relaxed);
+}
+
+/* That one has come. */
+static inline void peer_sequence_came(struct peer *peer)
+{
+    peer_next_sequence_set(peer, peer_next_sequence(peer) + 1);
 }
 
 /* Messages may be sent to it. Acquire, against peer_reach: its lanes and plan are there. */

@@ -99,7 +99,7 @@ static bool receiving_fill(struct peer *peer, struct page_peer *row)
 {
     if (biased_trylock(&peer->lock) != 0)
         return false;
-    row->received = atomic_load_explicit(&peer->next_receive_sequence, memory_order_relaxed);
+    row->received = peer_next_sequence(peer);
     row->early = early_count(peer);
     row->kept = peer->in.held;
     biased_unlock(&peer->lock);

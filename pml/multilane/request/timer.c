@@ -164,7 +164,7 @@ static bool follows_unseen(const struct outgoing *out, struct peer_class *class)
         return false;
     uint64_t now_ns = clock_now_ns();
     uint64_t until_ns = atomic_load_explicit(&peer->fills_until_ns, memory_order_relaxed);
-    uint32_t heard = atomic_load_explicit(&peer->next_receive_sequence, memory_order_relaxed);
+    uint32_t heard = peer_next_sequence(peer);
     bool follows = until_ns > now_ns &&
                    atomic_load_explicit(&peer->heard_before, memory_order_relaxed) == heard;
     double fills_s = range->overhead_send_s + (double) out->size / range->bandwidth_bytes_s;
