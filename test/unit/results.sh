@@ -5,7 +5,7 @@ set -u
 top=$(cd "${srcdir:-.}" && pwd)
 . "$top/test/lib.sh"
 sudo= # all of it is ours, under any user
-unset MULTILANE_ONLY
+unset MULTILANE_ONLY MULTILANE_FULL MULTILANE_LONG
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 results=$folder/results there=$folder/there
