@@ -15,9 +15,10 @@
 
 /* What each process tells the others. */
 struct vote {
-    uint32_t part;   /* of the commons; NO_PART: it cannot use them */
-    uint32_t shares; /* its processor */
-    uint64_t offset; /* rank 0: of the area in its part */
+    uint32_t part;      /* of the commons; NO_PART: it cannot use them */
+    uint32_t shares;    /* its processor */
+    uint64_t offset;    /* rank 0: of the area in its part */
+    uint64_t bytes_max; /* its parameter: the least of all holds */
 };
 
 /* In this process's part. Each is there until all its processes have left it. */
@@ -120,8 +121,12 @@ static void area_use(node_module_t *node, const struct multilane_commons *common
                      const struct vote *votes)
 {
     struct turns *turns = &node->turns;
-    for (uint32_t rank = 0; rank < turns->ranks; rank++)
+    node->bytes_max = UINT64_MAX;
+    for (uint32_t rank = 0; rank < turns->ranks; rank++) {
         node->parts[rank] = votes[rank].part;
+        if (votes[rank].bytes_max < node->bytes_max)
+            node->bytes_max = votes[rank].bytes_max;
+    }
     turns->slot_bytes = slot_bytes_for(turns->ranks);
     turns->slot_stride = slot_stride(turns->slot_bytes);
     turns->area = (struct area *) (void *) (commons->memory + votes[0].part * commons->stride +
@@ -145,7 +150,8 @@ int area_obtain(node_module_t *node)
         own = node->me == 0 ? area_allot(&commons, ranks) : NULL;
         mine = (struct vote){.part = node->me == 0 && !own ? NO_PART : commons.part,
                              .shares = node_shares(),
-                             .offset = own ? own->offset : 0};
+                             .offset = own ? own->offset : 0,
+                             .bytes_max = node_bytes_max};
     }
     int status =
         node->below.coll_allgather(&mine, sizeof(mine), MPI_BYTE, votes, sizeof(mine), MPI_BYTE,

@@ -30,6 +30,7 @@ typedef struct node_module {
     uint32_t me;         /* its rank */
     struct turns turns;  /* area null: none */
     uint32_t *parts;     /* of the commons, of each rank */
+    uint64_t bytes_max;  /* of an operation that goes by the area */
 } node_module_t;
 OBJ_CLASS_DECLARATION(node_module_t);
 

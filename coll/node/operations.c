@@ -20,7 +20,7 @@ static bool goes_by_area(node_module_t *node, enum node_call call, int root, siz
         *status = area_obtain(node);
     node->turns.is_short = bytes <= SHORT_BYTES;
     node->turns.call = node_call_word(call, root, bytes);
-    if (!node->turns.area || bytes > node_bytes_max)
+    if (!node->turns.area || bytes > node->bytes_max)
         return false;
     atomic_fetch_add_explicit(&node_operations, 1, memory_order_relaxed);
     return true;
@@ -177,12 +177,14 @@ int node_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module)
 static int bcast_turn(node_module_t *node, unsigned char *bytes, size_t length, bool is_root)
 {
     int status = is_root ? node_wait_to_tell(node, MCA_COLL_BASE_TAG_BCAST) : OMPI_SUCCESS;
-    if (is_root && status == OMPI_SUCCESS)
+    if (status != OMPI_SUCCESS)
+        return status;
+    if (is_root)
         memcpy(turn_result(&node->turns)->bytes, bytes, length);
     arrive_and_go(node);
     if (is_root) {
         publish(node);
-        return status;
+        return OMPI_SUCCESS;
     }
     status = node_wait_result(node, MCA_COLL_BASE_TAG_BCAST);
     if (status == OMPI_SUCCESS)
@@ -204,6 +206,8 @@ int node_bcast(void *buffer, compat_count count, ompi_datatype_t *type, int root
         return BELOW(node, status, bcast, buffer, count, type, root);
     status = is_root ? image_pack(&image, buffer, (size_t) count, type)
                      : image_make(&image, buffer, (size_t) count, type);
+    if (OPAL_UNLIKELY(status != OMPI_SUCCESS)) /* the others would wait for this process */
+        (void) node_fail(node, status);
     for (size_t at = 0, length; at < bytes && status == OMPI_SUCCESS; at += length) {
         length = lesser(bytes - at, node->turns.slot_bytes);
         status = bcast_turn(node, image.bytes + at, length, is_root);
@@ -219,8 +223,10 @@ static int reduce_turn(node_module_t *node, const struct elements *elements, siz
                        const void *from, void *to, bool is_root)
 {
     int status = elements_give(node, elements, count, from, MCA_COLL_BASE_TAG_REDUCE);
+    if (status != OMPI_SUCCESS)
+        return status;
     arrive_and_go(node);
-    if (is_root && status == OMPI_SUCCESS)
+    if (is_root)
         status = node_wait_others(node, MCA_COLL_BASE_TAG_REDUCE);
     if (is_root && status == OMPI_SUCCESS)
         status = node_all_call_this(node);
@@ -234,13 +240,15 @@ static int allreduce_turn(node_module_t *node, const struct elements *elements, 
 {
     void *result = elements_in(elements, turn_result(&node->turns));
     int status = elements_give(node, elements, count, from, MCA_COLL_BASE_TAG_ALLREDUCE);
+    if (status != OMPI_SUCCESS)
+        return status;
     if (turn_arrive(&node->turns, node->me)) {
         status = node_all_call_this(node);
         if (status == OMPI_SUCCESS) {
             elements_reduce(elements, count, &node->turns, result);
             publish(node);
         }
-    } else if (status == OMPI_SUCCESS) {
+    } else {
         status = node_wait_result(node, MCA_COLL_BASE_TAG_ALLREDUCE);
     }
     if (status == OMPI_SUCCESS)
@@ -306,12 +314,12 @@ static int exchange(node_module_t *node, const unsigned char *from, unsigned cha
     for (size_t at = 0, length; at < block && status == OMPI_SUCCESS; at += length) {
         length = lesser(block - at, each);
         status = node_wait_to_give(node, tag);
+        if (status != OMPI_SUCCESS)
+            return status;
         unsigned char *slot = turn_slot(turns, node->me)->bytes;
-        for (uint32_t i = 0; i < parts && status == OMPI_SUCCESS; i++)
+        for (uint32_t i = 0; i < parts; i++)
             memcpy(slot + i * length, from + i * block + at, length);
-        int met = arrive_and_meet(node, tag);
-        if (status == OMPI_SUCCESS)
-            status = met;
+        status = arrive_and_meet(node, tag);
         for (uint32_t rank = 0; rank < turns->ranks && status == OMPI_SUCCESS; rank++)
             memcpy(to + rank * block + at, turn_slot(turns, rank)->bytes + mine * length, length);
         node->turns.turn++;
@@ -333,7 +341,9 @@ static int exchange_typed(node_module_t *node, const void *from, size_t from_cou
         status = image_pack(&sent, from, (is_for_each ? ranks : 1) * from_count, from_type);
     else
         sent.bytes = received.bytes + mine;
-    if (status == OMPI_SUCCESS)
+    if (OPAL_UNLIKELY(status != OMPI_SUCCESS)) /* as in node_bcast */
+        (void) node_fail(node, status);
+    else
         status = exchange(node, sent.bytes, received.bytes, block, is_for_each, tag);
     free(sent.allocated);
     return image_unpack(&received, to, ranks * count, type, status);

@@ -23,6 +23,10 @@ collective_runs() {
     # Other messages come meanwhile, and what is left out is not there.
     mpi collective.without 4 --mca pml multilane --mca btl self,shm --mca coll ^node -- collective 1 100
     mpi collective.tcp 3 --mca pml multilane --mca btl self,tcp --mca btl_tcp_if_include lo -- collective 2 100
+    # Processes whose parameters differ go the same way.
+    # shellcheck disable=SC2016
+    mpi collective.unlike 3 $collective -- "$BASH" -c 'export OMPI_MCA_coll_node_bytes_max=$((64 << 4 * OMPI_COMM_WORLD_RANK))
+        exec "$0" 5 200 --by-area' "$build/test/mpi/collective"
     mpi_fails collective.differ 'call different collective operations: rank [02] calls MPI_Barrier, and rank 1 calls MPI_Allreduce|rank 1 calls MPI_Allreduce, and rank [02] calls MPI_Barrier' \
         3 $collective -- collective 3 10 --differ
 }
