@@ -11,10 +11,11 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Connections without traffic: firewalls forget them, and hosts die without a word. */
-#define KEEPALIVE_IDLE_S     30
-#define KEEPALIVE_INTERVAL_S 10
-#define KEEPALIVE_PROBES     3
+/* Connections without traffic: firewalls forget them, and hosts die without a word. They are asked
+ * at the latest after so long, and sooner where btl_sock_lost_s is shorter. */
+#define KEEPALIVE_IDLE_S  30
+#define KEEPALIVE_PROBES  3
+#define KEEPALIVE_OF_IDLE 3 /* the pause between probes */
 
 /* From linux/in.h, which cannot be included beside netinet/in.h. */
 #ifndef IP_BIND_ADDRESS_NO_PORT
@@ -75,12 +76,13 @@ void sock_sockets_free(void)
 /* Options without which a connection works all the same. */
 static void options_set(int fd)
 {
+    const int idle = sock.lost_s < 2 * KEEPALIVE_IDLE_S ? (sock.lost_s + 1) / 2 : KEEPALIVE_IDLE_S;
     const struct {
         int level, name, value;
     } options[] = {{IPPROTO_TCP, TCP_NODELAY, 1},
                    {SOL_SOCKET, SO_KEEPALIVE, 1},
-                   {IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S},
-                   {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S},
+                   {IPPROTO_TCP, TCP_KEEPIDLE, idle},
+                   {IPPROTO_TCP, TCP_KEEPINTVL, (idle + 2) / KEEPALIVE_OF_IDLE},
                    {IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES}};
 
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The component of coll/node: it works only in jobs of Multilane's PML. */
+#include "coll/node/levels.h"
 #include "coll/node/node.h"
 #include "common/compat/named.h"
 #include "common/compat/version.h"
@@ -11,8 +12,19 @@
 
 unsigned long long node_bytes_max = 262144;
 _Atomic unsigned long long node_operations;
+bool across_always;
+_Atomic unsigned long long across_operations;
 
 extern mca_coll_base_component_t mca_coll_node_component;
+
+static void counter_register(const char *name, const char *what, _Atomic unsigned long long *at)
+{
+    (void) mca_base_component_pvar_register(
+        &mca_coll_node_component.collm_version, name, what, OPAL_INFO_LVL_4,
+        MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
+        MCA_BASE_VAR_BIND_NO_OBJECT, MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS,
+        NULL, NULL, NULL, at);
+}
 
 static int component_register(void)
 {
@@ -24,12 +36,19 @@ static int component_register(void)
         "MPI_Alltoall up to a quarter. Where processes differ the least counts",
         MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &node_bytes_max);
-    (void) mca_base_component_pvar_register(
-        &mca_coll_node_component.collm_version, "operations",
+    (void) mca_base_component_var_register(&mca_coll_node_component.collm_version, "across_always",
+                                           "Collective operations between nodes go by a leader of "
+                                           "each node also where no process shares "
+                                           "its processor",
+                                           MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_5,
+                                           MCA_BASE_VAR_SCOPE_LOCAL, &across_always);
+    counter_register(
+        "operations",
         "Collective operations of this process that went through the memory of the node",
-        OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
-        MCA_BASE_VAR_BIND_NO_OBJECT, MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS,
-        NULL, NULL, NULL, &node_operations);
+        &node_operations);
+    counter_register("across_operations",
+                     "Collective operations of this process that went by a leader of each node",
+                     &across_operations);
     return OMPI_SUCCESS;
 }
 

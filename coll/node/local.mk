@@ -2,9 +2,15 @@
 # Sources of coll/node: collective operations through memory that a node's processes share.
 component_LTLIBRARIES += mca_coll_node.la
 mca_coll_node_la_SOURCES = \
+	coll/node/across.c \
+	coll/node/across.h \
 	coll/node/area.c \
 	coll/node/calls.c \
 	coll/node/component.c \
+	coll/node/image.c \
+	coll/node/image.h \
+	coll/node/levels.c \
+	coll/node/levels.h \
 	coll/node/module.c \
 	coll/node/node.h \
 	coll/node/operations.c \

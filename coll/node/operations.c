@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The operations, each in one turn, or in several where a slot does not hold it. */
+#include "coll/node/image.h"
 #include "coll/node/node.h"
 
 #include <stdlib.h>
@@ -59,53 +60,6 @@ static int arrive_and_meet(node_module_t *node, int tag)
 static size_t lesser(size_t a, size_t b)
 {
     return a < b ? a : b;
-}
-
-/* --- packed elements --- */
-
-/* The bytes of a buffer's elements: the buffer itself, where they lie there without gaps. */
-struct image {
-    unsigned char *bytes;
-    void *allocated;
-};
-
-static size_t packed_bytes(size_t count, ompi_datatype_t *type)
-{
-    return count * type->super.size;
-}
-
-static int image_make(struct image *image, const void *buffer, size_t count, ompi_datatype_t *type)
-{
-    size_t bytes = packed_bytes(count, type);
-    image->allocated = NULL;
-    if (OPAL_LIKELY(bytes == 0 ||
-                    opal_datatype_is_contiguous_memory_layout(&type->super, (int32_t) count))) {
-        image->bytes = (unsigned char *) buffer + type->super.true_lb;
-        return OMPI_SUCCESS;
-    }
-    image->bytes = image->allocated = malloc(bytes);
-    return image->bytes ? OMPI_SUCCESS : OMPI_ERR_OUT_OF_RESOURCE;
-}
-
-/* The image of what is given. */
-static int image_pack(struct image *image, const void *buffer, size_t count, ompi_datatype_t *type)
-{
-    int status = image_make(image, buffer, count, type);
-    return image->allocated
-               ? ompi_datatype_sndrcv(buffer, (compat_count) count, type, image->bytes,
-                                      (compat_count) packed_bytes(count, type), MPI_PACKED)
-               : status;
-}
-
-/* The image is what was received. */
-static int image_unpack(struct image *image, void *buffer, size_t count, ompi_datatype_t *type,
-                        int status)
-{
-    if (image->allocated && status == OMPI_SUCCESS)
-        status = ompi_datatype_sndrcv(image->bytes, (compat_count) packed_bytes(count, type),
-                                      MPI_PACKED, buffer, (compat_count) count, type);
-    free(image->allocated);
-    return status;
 }
 
 /* --- elements to reduce: in slots as in the user's memory, less what lies before the first --- */

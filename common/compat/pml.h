@@ -158,6 +158,11 @@ static inline bool compat_proc_is_active(ompi_proc_t *proc)
     return ompi_proc_is_active(proc);
 }
 
+static inline bool compat_ft_is_on(void)
+{
+    return ompi_ftmpi_enabled;
+}
+
 /* True: fault tolerance is on and deals with the loss of this process. */
 static inline bool compat_proc_failed(ompi_proc_t *proc)
 {
@@ -194,6 +199,11 @@ static inline int compat_recv_status(ompi_request_t *request)
 }
 
 #else
+
+static inline bool compat_ft_is_on(void)
+{
+    return false;
+}
 
 static inline bool compat_comm_refuses(ompi_communicator_t *comm, int tag)
 {

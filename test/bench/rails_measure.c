@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What two ranks measure over rails, for test/bench/rails: `window:SIZE:COUNT` is the bandwidth
- * from rank 0 to rank 1 with COUNT messages under way, `oneway:SIZE:COUNT` the one-way time of
- * single messages, the median of COUNT round trips halved. Prints FIGURE SIZE VALUE in bytes a
- * second and seconds. */
+/* What ranks measure over rails, for test/bench/rails. Of two ranks, `window:SIZE:COUNT` is the
+ * bandwidth from rank 0 to rank 1 with COUNT messages under way, `oneway:SIZE:COUNT` the one-way
+ * time of single messages, the median of COUNT round trips halved; `bcast`, `allreduce`,
+ * `allgather`, `alltoall` and `barrier` are the mean time of one of COUNT operations of all ranks
+ * in the slowest rank. Prints FIGURE SIZE VALUE in bytes a second and seconds. */
 #include "median.h"
 
 #include <mpi.h>
@@ -12,8 +13,9 @@
 
 #define WINDOW_S     1.0 /* windows follow each other for at least so long */
 #define WINDOWS_MOST 2000
+#define UNTIMED      8 /* operations, in which communicators get what they need */
 
-static int rank;
+static int rank, ranks;
 
 static void *buffer_new(size_t bytes)
 {
@@ -100,15 +102,79 @@ static double oneway_measure(int size, int count)
     return result;
 }
 
+static void bcast(void *from, void *to, int size)
+{
+    (void) to;
+    MPI_Bcast(from, size, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+static void allreduce(void *from, void *to, int size)
+{
+    MPI_Allreduce(from, to, size / (int) sizeof(double), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void allgather(void *from, void *to, int size)
+{
+    MPI_Allgather(from, size, MPI_BYTE, to, size, MPI_BYTE, MPI_COMM_WORLD);
+}
+
+static void alltoall(void *from, void *to, int size)
+{
+    MPI_Alltoall(from, size, MPI_BYTE, to, size, MPI_BYTE, MPI_COMM_WORLD);
+}
+
+static void barrier(void *from, void *to, int size)
+{
+    (void) from, (void) to, (void) size;
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void *from, void *to, int size);
+} collectives[] = {{"bcast", bcast},
+                   {"allreduce", allreduce},
+                   {"allgather", allgather},
+                   {"alltoall", alltoall},
+                   {"barrier", barrier}};
+#define COLLECTIVES (sizeof(collectives) / sizeof(collectives[0]))
+
+static double collective_measure(size_t which, int size, int count)
+{
+    char *from = buffer_new((size_t) size * (size_t) ranks);
+    char *to = buffer_new((size_t) size * (size_t) ranks);
+    double taken = 0, slowest;
+
+    for (int i = -UNTIMED; i < count; i++) {
+        if (0 == i) {
+            MPI_Barrier(MPI_COMM_WORLD);
+            taken = MPI_Wtime();
+        }
+        collectives[which].run(from, to, size);
+    }
+    taken = (MPI_Wtime() - taken) / count;
+    MPI_Allreduce(&taken, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    free(to);
+    free(from);
+    return slowest;
+}
+
 static int measure(const char *argument)
 {
     char figure[16];
     int size, count;
+    size_t which = 0;
     double value;
 
     if (3 != sscanf(argument, "%15[a-z]:%d:%d", figure, &size, &count) || size < 0 || count < 1)
         return 0;
-    if (0 == strcmp(figure, "window"))
+    while (which < COLLECTIVES && strcmp(figure, collectives[which].name))
+        which++;
+    if (which < COLLECTIVES)
+        value = collective_measure(which, size, count);
+    else if (2 != ranks)
+        return 0;
+    else if (0 == strcmp(figure, "window"))
         value = window_measure(size, count);
     else if (0 == strcmp(figure, "oneway"))
         value = oneway_measure(size, count);
@@ -123,18 +189,16 @@ static int measure(const char *argument)
 
 int main(int argc, char **argv)
 {
-    int ranks, bad = 0;
+    int bad = 0;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (2 != ranks) {
-        fprintf(stderr, "rails_measure: %d ranks; it needs 2\n", ranks);
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    }
     for (int i = 1; i < argc && !bad; i++)
         if (!measure(argv[i])) {
-            fprintf(stderr, "rails_measure: \"%s\" is not window|oneway:SIZE:COUNT\n", argv[i]);
+            fprintf(stderr,
+                    "rails_measure: \"%s\" is not FIGURE:SIZE:COUNT, or not one of %d ranks\n",
+                    argv[i], ranks);
             bad = 1;
         }
     MPI_Finalize();

@@ -2,11 +2,12 @@
 // Random collective operations, checked: all ranks draw the same ones and compute what must come
 // out of them. Plain MPI.
 //
-//   collective SEED ROUNDS [--by-area]
-//   collective SEED ROUNDS --differ
+//   collective SEED ROUNDS [--by VARIABLE]
+//   collective SEED ROUNDS --differ | --until-lost
 //
-// --by-area: fails where coll/node has carried none of them. --differ: in the end rank 1 calls
-// another operation than the others.
+// --by: fails where that MPI_T variable has counted none of them. --differ: in the end rank 1 calls
+// another operation than the others. --until-lost: goes on until some processes are out of reach,
+// which all must be told by an error.
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -340,36 +341,52 @@ static void one_round(MPI_Comm comm)
     }
 }
 
-// The operations that went by coll/node from here on.
+// The operations that `variable` counts from here on.
 static MPI_T_pvar_session session;
-static MPI_T_pvar_handle by_area = MPI_T_PVAR_HANDLE_NULL;
+static MPI_T_pvar_handle counted = MPI_T_PVAR_HANDLE_NULL;
 
-static void by_area_begin(void)
+static void count_begin(const char *variable)
 {
     int index, count, threads;
     MPI_T_init_thread(MPI_THREAD_SINGLE, &threads);
     MPI_T_pvar_session_create(&session);
-    if (!MPI_T_pvar_get_index("coll_node_operations", MPI_T_PVAR_CLASS_COUNTER, &index))
-        MPI_T_pvar_handle_alloc(session, index, NULL, &by_area, &count);
+    if (!MPI_T_pvar_get_index(variable, MPI_T_PVAR_CLASS_COUNTER, &index))
+        MPI_T_pvar_handle_alloc(session, index, NULL, &counted, &count);
 }
 
-static unsigned long long by_area_end(void)
+static unsigned long long count_end(void)
 {
     unsigned long long value = 0;
-    if (by_area != MPI_T_PVAR_HANDLE_NULL)
-        MPI_T_pvar_read(session, by_area, &value);
+    if (counted != MPI_T_PVAR_HANDLE_NULL)
+        MPI_T_pvar_read(session, counted, &value);
     MPI_T_pvar_session_free(&session);
     MPI_T_finalize();
     return value;
 }
 
+// False: no error has come in time.
+static bool sums_until_lost(void)
+{
+    const double most_s = 60;
+    double begin = MPI_Wtime();
+    int one = 1, sum, status = MPI_SUCCESS;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    while (status == MPI_SUCCESS && MPI_Wtime() - begin < most_s)
+        status = MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    printf("rank %d: %s\n", world_rank, status == MPI_SUCCESS ? "no error" : "an error");
+    return status != MPI_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
     MPI_Comm comms[COMMS];
+    bool failed = false;
     if (argc < 3)
         return 2;
+    const char *variable = argc > 4 && strcmp(argv[3], "--by") == 0 ? argv[4] : NULL;
     MPI_Init(&argc, &argv);
-    by_area_begin();
+    if (variable)
+        count_begin(variable);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
     shared_state = strtoull(argv[1], NULL, 10);
@@ -397,15 +414,17 @@ int main(int argc, char **argv)
         else
             MPI_Barrier(MPI_COMM_WORLD);
     }
+    if (argc > 3 && strcmp(argv[3], "--until-lost") == 0)
+        failed = !sums_until_lost();
     for (int i = 0; i < COMMS; i++)
         MPI_Comm_free(&comms[i]);
-    unsigned long long operations = by_area_end();
-    if (world_rank == 0)
-        printf("%llu of %s operations by the area\n", operations, argv[2]);
-    if (!operations && argc > 3 && strcmp(argv[3], "--by-area") == 0)
+    unsigned long long operations = variable ? count_end() : 0;
+    if (variable && world_rank == 0)
+        printf("%llu of %s operations counted by %s\n", operations, argv[2], variable);
+    if (variable && !operations)
         MPI_Abort(MPI_COMM_WORLD, 1);
     MPI_Op_free(&affine_operation);
     MPI_Type_free(&affine_type);
     MPI_Finalize();
-    return 0;
+    return failed;
 }

@@ -13,12 +13,12 @@ rounds=400
 collective_runs() {
     local ranks
     for ranks in 2 3 4 5 9 17; do
-        mpi collective.$ranks $ranks $collective -- collective "$ranks" $rounds --by-area
+        mpi collective.$ranks $ranks $collective -- collective "$ranks" $rounds --by coll_node_operations
     done
     # In several turns each.
     for ranks in 3 9; do
         mpi collective.$ranks.large $ranks $collective --mca coll_node_bytes_max 1000000 \
-            -- collective $((10 + ranks)) $rounds --by-area
+            -- collective $((10 + ranks)) $rounds --by coll_node_operations
     done
     # Other messages come meanwhile, and what is left out is not there.
     mpi collective.without 4 --mca pml multilane --mca btl self,shm --mca coll ^node -- collective 1 100
@@ -26,7 +26,7 @@ collective_runs() {
     # Processes whose parameters differ go the same way.
     # shellcheck disable=SC2016
     mpi collective.unlike 3 $collective -- "$BASH" -c 'export OMPI_MCA_coll_node_bytes_max=$((64 << 4 * OMPI_COMM_WORLD_RANK))
-        exec "$0" 5 200 --by-area' "$build/test/mpi/collective"
+        exec "$0" 5 200 --by coll_node_operations' "$build/test/mpi/collective"
     mpi_fails collective.differ 'call different collective operations: rank [02] calls MPI_Barrier, and rank 1 calls MPI_Allreduce|rank 1 calls MPI_Allreduce, and rank [02] calls MPI_Barrier' \
         3 $collective -- collective 3 10 --differ
 }

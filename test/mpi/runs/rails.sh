@@ -2,7 +2,7 @@
 # Alone: it measures rails, and then runs two tests beside each other itself.
 # Two and three hosts with one, two and three tcp rails of different speeds: order and contents.
 # Rails are cut in the same way under each series; what it changes is errors that return, and lanes of two kinds.
-elsewhere_only 'series=rails.@(are-used|round-trip|ring.2|mix.two-local-two-far|failover.cut|failover.return|sock.@(one-is-cut|leads-nowhere|round-trip|resets))'
+elsewhere_only 'series=rails.@(are-used|round-trip|ring.2|mix.two-local-two-far|failover.cut|failover.return|sock.@(one-is-cut|leads-nowhere|round-trip|resets)|across.in-turn)'
 build_root=$build packages_need iproute2 mount >"$build/rails-packages.log" 2>&1
 rails_reason=$("$top/test/lab/rails" --check 2>&1)
 if [ -n "$rails_reason" ]; then
@@ -263,6 +263,31 @@ beside check "${prefix}rails.sock.resets" rails_failover $rails_times resets --b
 beside check "${prefix}rails.sock.everything" rails_failover $rails_times everything --btl sock --ranks 4
 beside check "${prefix}rails.sock.unequal" rails_sock 'mix ends' 400,1200
 beside check "${prefix}rails.sock.both-are-silent" rails_sock 'mix ends' 800,800 "${sock_begin[@]}" --at 1:silence:all --at 2.5:repair:all
+wait
+# Collective operations by a leader of each node (coll/node): ranks in the order of nodes, in turn, on nodes of
+# unlike size; and all are told when the others are out of reach. Some 3 s each, in all 25.
+across="--bind-to none --mca pml multilane --mca btl self,shm,sock --mca pml_multilane_wait sleep"
+by_leaders="--by coll_node_across_operations"
+[ -z "$MULTILANE_LONG" ] || across_rounds=5000
+# shellcheck disable=SC2086
+{
+    rails_mpi rails.across.in-order 8 400,1200 --hosts 4 -- --host a:2,b:2,c:2,d:2 --map-by slot $across -- \
+        collective 1 "${across_rounds:-200}" $by_leaders
+    # Without coll/han, whose MPI_Allgather gives wrong data to ranks in turn, ob1's too (collectives.md).
+    rails_mpi rails.across.in-turn 9 0 --hosts 3 -- --host a:3,b:3,c:3 --map-by node $across --mca coll ^han -- \
+        collective 2 "${across_rounds:-200}" $by_leaders
+    rails_mpi rails.across.unlike 7 0 --hosts 3 -- --host a:3,b:3,c:1 --map-by slot $across -- \
+        collective 3 "${across_rounds:-200}" $by_leaders
+}
+# shellcheck disable=SC2086
+rails_across_lost() {
+    local output
+    output=$(rails_run 4 800 --at 3:cut:0 -- --host a:2,b:2 --map-by slot $across --mca pml_multilane_lost_s 2 \
+        --mca btl_sock_lost_s 3 -- collective 1 10 --until-lost 2>&1)
+    printf '%s\n' "$output"
+    [ "$(grep -c '^rank [0-3]: an error' <<<"$output")" = 4 ]
+}
+limit_s=30 beside check "${prefix}rails.across.lost" rails_across_lost
 wait
 # These measure, or fill the machine.
 check "${prefix}rails.sock.round-trip" rails_round_trip sock

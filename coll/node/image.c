@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Elements of a buffer, packed: see image.h. */
+#include "coll/node/image.h"
+
+#include <stdlib.h>
+
+int image_make(struct image *image, const void *buffer, size_t count, ompi_datatype_t *type)
+{
+    size_t bytes = packed_bytes(count, type);
+    image->allocated = NULL;
+    if (OPAL_LIKELY(bytes == 0 ||
+                    opal_datatype_is_contiguous_memory_layout(&type->super, count == 1 ? 1 : 2))) {
+        image->bytes = (unsigned char *) buffer + type->super.true_lb;
+        return OMPI_SUCCESS;
+    }
+    image->bytes = image->allocated = malloc(bytes);
+    return image->bytes ? OMPI_SUCCESS : OMPI_ERR_OUT_OF_RESOURCE;
+}
+
+int image_pack(struct image *image, const void *buffer, size_t count, ompi_datatype_t *type)
+{
+    int status = image_make(image, buffer, count, type);
+    return image->allocated
+               ? ompi_datatype_sndrcv(buffer, (compat_count) count, type, image->bytes,
+                                      (compat_count) packed_bytes(count, type), MPI_PACKED)
+               : status;
+}
+
+int image_unpack(struct image *image, void *buffer, size_t count, ompi_datatype_t *type, int status)
+{
+    if (image->allocated && status == OMPI_SUCCESS)
+        status = ompi_datatype_sndrcv(image->bytes, (compat_count) packed_bytes(count, type),
+                                      MPI_PACKED, buffer, (compat_count) count, type);
+    free(image->allocated);
+    return status;
+}

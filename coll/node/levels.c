@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The communicators of nodes and of their leaders. */
+#include "coll/node/levels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/node/node.h"
+#include "common/memory/driver.h"
+
+/* Each is two more communicators, with their identifiers and memory. */
+#define LEVELS_MOST 64u
+
+/* What each process tells the others. */
+struct vote {
+    uint32_t leader; /* the lowest rank on its node */
+    uint32_t can;    /* have two more communicators */
+    uint32_t shares; /* its processor */
+};
+
+static _Atomic uint32_t levels_count; /* of this process */
+
+/* Open MPI knows the processes of this node from the start. Of others that were never met it makes
+ * no entries, and need not here. */
+bool node_has(ompi_communicator_t *comm, int rank)
+{
+    const opal_proc_t *proc = ompi_proc_lookup(ompi_group_get_proc_name(comm->c_local_group, rank));
+
+    return proc && OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags);
+}
+
+static uint32_t leader_of_mine(ompi_communicator_t *comm)
+{
+    int rank = 0;
+    while (rank < ompi_comm_rank(comm) && !node_has(comm, rank))
+        rank++;
+    return (uint32_t) rank;
+}
+
+static struct vote my_vote(const across_module_t *across)
+{
+    struct multilane_commons commons;
+    /* There are none where a process is alone on its node. */
+    bool finds = node_services_find(&commons);
+    return (struct vote){.leader = leader_of_mine(across->comm),
+                         .can = !driver_load() && !device_memory_possible && !compat_ft_is_on() &&
+                                atomic_load_explicit(&levels_count, memory_order_relaxed) <
+                                    LEVELS_MOST,
+                         .shares = across_always || (finds && node_shares())};
+}
+
+/* Are there several nodes, one of them with several processes, and do all of these see the same
+ * leader? */
+static bool are_agreed(const struct vote *votes, uint32_t ranks)
+{
+    uint32_t nodes = 0, sharing = 0;
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        uint32_t leader = votes[rank].leader;
+        if (!votes[rank].can || leader > rank || votes[leader].leader != leader)
+            return false;
+        nodes += leader == rank;
+        sharing += votes[rank].shares;
+    }
+    return nodes > 1 && nodes < ranks && sharing;
+}
+
+/* Nodes and places, from agreed votes. While places are given, first[node + 1] is the node's next
+ * one; in the end it is that of the node behind it. */
+static void levels_order(struct levels *levels, const struct vote *votes, uint32_t ranks)
+{
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        uint32_t leader = votes[rank].leader;
+        levels->node_of[rank] = leader == rank ? levels->nodes++ : levels->node_of[leader];
+        levels->first[levels->node_of[rank] + 2]++;
+    }
+    for (uint32_t node = 1; node <= levels->nodes; node++)
+        levels->first[node + 1] += levels->first[node];
+    levels->in_order = levels->is_even = true;
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        levels->place_of[rank] = levels->first[levels->node_of[rank] + 1]++;
+        levels->in_order &= levels->place_of[rank] == rank;
+    }
+    for (uint32_t node = 0; node < levels->nodes; node++)
+        levels->is_even &= levels->first[node + 1] == (node + 1) * levels->first[1];
+}
+
+static bool levels_allocate(struct levels *levels, uint32_t ranks)
+{
+    levels->node_of = calloc(ranks, sizeof(*levels->node_of));
+    levels->place_of = calloc(ranks, sizeof(*levels->place_of));
+    levels->first = calloc(ranks + 2, sizeof(*levels->first));
+    return levels->node_of && levels->place_of && levels->first;
+}
+
+static int split(across_module_t *across, uint32_t color, ompi_communicator_t **comm)
+{
+    int status =
+        ompi_comm_split(across->comm, (int) color, ompi_comm_rank(across->comm), comm, false);
+    if (status != OMPI_SUCCESS || *comm == MPI_COMM_NULL)
+        *comm = NULL;
+    return status;
+}
+
+/* The communicator is busy with these operations of its own. */
+static int levels_split(across_module_t *across, uint32_t leader)
+{
+    struct levels *levels = &across->levels;
+    bool leads = leader == (uint32_t) ompi_comm_rank(across->comm);
+    int status = split(across, leader, &levels->node);
+    if (status == OMPI_SUCCESS)
+        status = split(across, leads ? 0 : (uint32_t) MPI_UNDEFINED, &levels->leaders);
+    return status;
+}
+
+int levels_make(across_module_t *across)
+{
+    uint32_t ranks = (uint32_t) ompi_comm_size(across->comm);
+    struct vote mine = my_vote(across), *votes = calloc(ranks, sizeof(*votes));
+    mine.can &= levels_allocate(&across->levels, ranks);
+    if (!votes)
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    across->is_busy = true;
+    int status =
+        across->below.coll_allgather(&mine, sizeof(mine), MPI_BYTE, votes, sizeof(mine), MPI_BYTE,
+                                     across->comm, across->below.coll_allgather_module);
+    if (status == OMPI_SUCCESS && are_agreed(votes, ranks)) {
+        levels_order(&across->levels, votes, ranks);
+        across->levels.my_node = across->levels.node_of[ompi_comm_rank(across->comm)];
+        atomic_fetch_add_explicit(&levels_count, 1, memory_order_relaxed);
+        status = levels_split(across, mine.leader);
+    }
+    if (status != OMPI_SUCCESS || !across->levels.node)
+        levels_free(across);
+    across->is_busy = false;
+    free(votes);
+    return status;
+}
+
+void levels_free(across_module_t *across)
+{
+    struct levels *levels = &across->levels;
+    if (levels->leaders)
+        ompi_comm_free(&levels->leaders);
+    if (levels->node)
+        ompi_comm_free(&levels->node);
+    if (levels->nodes)
+        atomic_fetch_sub_explicit(&levels_count, 1, memory_order_relaxed);
+    free(levels->node_of);
+    free(levels->place_of);
+    free(levels->first);
+    memset(levels, 0, sizeof(*levels));
+}
