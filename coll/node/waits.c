@@ -76,7 +76,8 @@ static int look(const void *with)
     if (atomic_load_explicit(&node->turns.area->failed, memory_order_relaxed))
         return COMPAT_ERR_PROC_FAILED;
     for (uint32_t rank = 0; rank < node->turns.ranks; rank++)
-        if (!turn_is_there(&node->turns, rank) && !found.commons.lives(node->parts[rank]))
+        if (rank != node->me && !turn_is_there(&node->turns, rank) &&
+            !found.commons.lives(node->parts[rank]))
             return COMPAT_ERR_PROC_FAILED;
     return OMPI_SUCCESS;
 }

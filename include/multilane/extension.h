@@ -152,7 +152,7 @@ struct multilane_commons {
     size_t bytes; /* of a part */
     /* Bytes of this process's own part have memory from here on. False: there is none. */
     bool (*reserve)(void *memory, size_t bytes);
-    /* Does that process live, as far as is known? */
+    /* Does that other process live, as far as is known? */
     bool (*lives)(uint32_t part);
     /* Wakes that process if it sleeps (`sleep` below), after a word that it waits for has changed.
      * That store, and the sleeper's look at the word, are sequentially consistent. */
