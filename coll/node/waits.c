@@ -57,7 +57,7 @@ static int missing(const void *with)
 {
     const node_module_t *node = with;
     for (uint32_t rank = 0; rank < node->turns.ranks; rank++)
-        if (!turn_is_there(&node->turns, rank))
+        if (rank != node->me && !turn_is_there(&node->turns, rank))
             return (int) rank;
     return -1;
 }
