@@ -4,7 +4,9 @@
  * A rank has it in a memfd named PAGE_FILE_NAME, which a process of the same user finds among the
  * descriptors in /proc/PID/fd and reads with pread. One process writes it and never reads it back;
  * readers take a snapshot, and believe nothing in it before page_check (common/report/page_check.h)
- * has looked. A page of another version has the first three words in common with this one. */
+ * has looked. A page of another version has the first three words in common with this one.
+ * Where events are kept the page is the beginning of a file (struct page_file) instead, whose name
+ * begins alike, and which stays if the process does not come to the end of MPI_Finalize. */
 #ifndef MULTILANE_PAGE_H
 #define MULTILANE_PAGE_H
 
@@ -213,6 +215,37 @@ struct page {
     struct page_trouble troubles[PAGE_TROUBLES];
     struct page_message posted[PAGE_MESSAGES];
     struct page_message unexpected[PAGE_MESSAGES];
+};
+
+/* --- the file of a rank whose events are kept (pml_multilane_blackbox) --- */
+
+#define PAGE_EVENTS 4096 /* the last ones */
+
+enum page_event_kind {
+    PAGE_NO_EVENT,
+    PAGE_EVENT_SEND,    /* MPI_Send or MPI_Isend was called */
+    PAGE_EVENT_RECEIVE, /* MPI_Recv or MPI_Irecv was called; bytes: its room */
+    PAGE_EVENT_GOT,     /* MPI_Recv has returned */
+    PAGE_EVENT_KINDS
+};
+
+struct page_event {
+    uint64_t time_ns; /* at most a few events old */
+    uint32_t number;  /* of events so far, counted from 1, modulo 2^32 */
+    uint32_t comm;    /* tells communicators apart */
+    int32_t rank;     /* in the communicator; PAGE_ANY */
+    int32_t tag;
+    uint32_t bytes; /* UINT32_MAX: so many, or more */
+    uint8_t kind;   /* enum page_event_kind */
+    uint8_t collective;
+    uint16_t reserved;
+};
+
+/* The owner writes an event where its number has its place, its number last. A reader takes the
+ * file when the owner has ended. */
+struct page_file {
+    struct page page;
+    struct page_event events[PAGE_EVENTS];
 };
 
 #endif

@@ -109,6 +109,8 @@ multilane_sources = \
 	pml/multilane/report/transports.c \
 	pml/multilane/report/wait_rows.c pml/multilane/report/wait_rows.h \
 	pml/multilane/entry/arrival.c \
+	pml/multilane/entry/blackbox.c \
+	pml/multilane/entry/blackbox.h \
 	pml/multilane/entry/calls.h \
 	pml/multilane/entry/comms.c \
 	pml/multilane/entry/module.c \

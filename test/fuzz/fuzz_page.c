@@ -4,13 +4,17 @@
  *
  * Built with -DFUZZ_WITH_LIBFUZZER -fsanitize=fuzzer it is driven by libFuzzer. Otherwise it
  * changes pages at random itself, always the same way. */
+#define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/report/page_check.h"
 #include "test/unit/check.h"
+#include "tools/top/left.h"
 #include "tools/top/show.h"
 
 #define ROUNDS 1500
@@ -50,6 +54,35 @@ static bool page_make(struct page *page, const uint8_t *data, size_t length, siz
     return false;
 }
 
+/* The same as the file of a rank that has died. */
+static void file_try(const uint8_t *data, size_t length)
+{
+    static struct page_file file;
+    static int fd = -1;
+    struct ranks ranks = {.list = NULL};
+    struct left left = {.list = NULL};
+    char path[64], why[1024] = "";
+    size_t bytes = length % 8 ? sizeof(file) : length * 37 % sizeof(file);
+    if (fd < 0)
+        fd = memfd_create("file", MFD_CLOEXEC);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    (void) page_make(&file.page, data, length, 1);
+    for (size_t i = 0; i < sizeof(file.events); i++)
+        ((uint8_t *) file.events)[i] = data[i % length];
+    for (uint32_t i = 0; i < PAGE_EVENTS && data[0] % 2;
+         i++) /* else hardly one would be in its place */
+        file.events[i].number = i + PAGE_EVENTS * data[i % length];
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, &file, bytes, 0) != (ssize_t) bytes)
+        abort();
+    if (left_load(path, &ranks, &left, why, sizeof(why)) == (why[0] != '\0') ||
+        !left_show(nowhere, &left, 1 + data[0] % 100u))
+        abort();
+    if (ranks.count)
+        report_all(&ranks);
+    left_free(&left);
+    ranks_free(&ranks);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
 {
     struct ranks ranks = {.list = NULL};
@@ -75,6 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
     ranks_sort(&ranks);
     report_all(&ranks);
     ranks_free(&ranks);
+    file_try(data, length);
     return 0;
 }
 

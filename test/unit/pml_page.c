@@ -125,7 +125,7 @@ static void test_torn(void)
 int main(void)
 {
     const char *why;
-    CHECK(own_page_open(&why) && !why, "%s", why ? why : "");
+    CHECK(own_page_open("", (struct page_process){1, 2}, &why) && !why, "%s", why ? why : "");
     wait_stories_init(rows_fill);
     own_page->pid = (int32_t) getpid();
     test_seals();

@@ -23,7 +23,8 @@ static void surround(void)
     standin_begin();
     multilane.local_peer_count = 8;
     multilane.local_peers = calloc(8, sizeof(*multilane.local_peers));
-    CHECK(own_page_open(&why) && multilane.local_peers, "no memory");
+    CHECK(own_page_open("", (struct page_process){1, 2}, &why) && multilane.local_peers,
+          "no memory");
     wait_stories_init(wait_rows_fill);
     rails[0] = standin_btl("tcp", 8000);
     rails[1] = standin_btl("tcp", 8000);

@@ -16,9 +16,10 @@
 #include "config.h"
 #include "tools/options.h"
 #include "tools/top/find.h"
+#include "tools/top/left.h"
 #include "tools/top/show.h"
 
-enum mode { MODE_LIVE, MODE_ONCE, MODE_JSON, MODE_PROMETHEUS, MODE_DUMP };
+enum mode { MODE_LIVE, MODE_ONCE, MODE_JSON, MODE_PROMETHEUS, MODE_DUMP, MODE_CALLS };
 
 struct options {
     struct choice choice;
@@ -52,7 +53,9 @@ static const char usage[] =
     "  --sort KEY       rank, since, bytes, queued or unexpected\n"
     "  --waiting        only ranks that wait\n"
     "  --dump           what was seen, for --read\n"
-    "  --read FILE...   instead of this node's ranks those of files; - is the standard input\n"
+    "  --read FILE...   instead of this node's ranks those of files; - is the standard input; or\n"
+    "                   of a folder where ranks that died left theirs (pml_multilane_blackbox)\n"
+    "  --calls          the last calls of those, --count N of each rank (10)\n"
     "  --help, --version\n\n"
     "Keys: s sorts by the next column, w shows only ranks that wait, y tells why, q ends.\n"
     "The exit status is 1 where --why found a hang, 2 where there is nothing to see.\n";
@@ -236,7 +239,7 @@ static bool read_count(const char *value, void *count, struct model_error *why)
 /* Below 0: go on. Else the exit status. */
 static int options_parse(int count, char **arguments, struct options *options)
 {
-    bool once = false, json = false, prometheus = false, dump = false, reads = false;
+    bool once = false, json = false, prometheus = false, dump = false, reads = false, calls = false;
     bool help = false, version = false;
     struct model_error error;
     const struct option_row rows[] = {
@@ -249,6 +252,7 @@ static int options_parse(int count, char **arguments, struct options *options)
         {"sort", OPTION_OWN, &options->view.sort, NULL, read_sort},
         {"waiting", OPTION_FLAG, &options->view.waiting_only, NULL, NULL},
         {"dump", OPTION_FLAG, &dump, NULL, NULL},
+        {"calls", OPTION_FLAG, &calls, NULL, NULL},
         {"read", OPTION_FLAG, &reads, NULL, NULL},
         {"all", OPTION_FLAG, &options->choice.all, NULL, NULL},
         {"help", OPTION_FLAG, &help, NULL, NULL},
@@ -261,7 +265,8 @@ static int options_parse(int count, char **arguments, struct options *options)
         fputs(help ? usage : "multilane-top " PACKAGE_VERSION "\n", stdout);
         return 0;
     }
-    options->mode = dump         ? MODE_DUMP
+    options->mode = calls        ? MODE_CALLS
+                    : dump       ? MODE_DUMP
                     : prometheus ? MODE_PROMETHEUS
                     : json       ? MODE_JSON
                     : once       ? MODE_ONCE
@@ -276,10 +281,16 @@ static int options_parse(int count, char **arguments, struct options *options)
     return first < count ? fail("it takes one job or process; --all takes all of them") : -1;
 }
 
-static bool files_load(struct ranks *ranks, const struct options *options, char *why, size_t size)
+static bool files_load(struct ranks *ranks, struct left *left, const struct options *options,
+                       char *why, size_t size)
 {
     for (int i = 0; i < options->file_count; i++) {
         const char *name = options->files[i];
+        if (left_is_at(name)) {
+            if (!left_load(name, ranks, left, why, size))
+                return false;
+            continue;
+        }
         FILE *file = strcmp(name, "-") == 0 ? stdin : fopen(name, "rb");
         bool is_good = file && ranks_load(ranks, file, name, why, size);
         if (!file)
@@ -289,7 +300,7 @@ static bool files_load(struct ranks *ranks, const struct options *options, char 
         if (!is_good)
             return false;
     }
-    snprintf(why, size, "there is no rank in these files");
+    snprintf(why, size, "there is no rank in these files or folders");
     return ranks->count > 0;
 }
 
@@ -297,20 +308,27 @@ int main(int count, char **arguments)
 {
     struct options options = {.interval_s = 1, .view = {.columns = 80}, .choice = {.number = NULL}};
     struct ranks ranks = {.list = NULL};
+    struct left left = {.list = NULL};
     char why[1024];
     int status = options_parse(count, arguments, &options);
     if (status >= 0)
         return status;
     if (options.mode == MODE_DUMP && isatty(STDOUT_FILENO))
         return fail("--dump writes what is no text: send it to a file, for --read");
-    bool is_found = options.file_count ? files_load(&ranks, &options, why, sizeof(why))
+    if (options.mode == MODE_CALLS && !options.file_count)
+        return fail("--calls needs --read, and a folder where ranks left their files");
+    bool is_found = options.file_count ? files_load(&ranks, &left, &options, why, sizeof(why))
                                        : ranks_find_all(&options.choice, &ranks, why, sizeof(why));
     if (!is_found)
         status = fail(why);
+    else if (options.mode == MODE_CALLS)
+        status =
+            left_show(stdout, &left, options.count ? options.count : 10) ? 0 : fail("no memory");
     else if (options.mode == MODE_LIVE && !options.why && !options.file_count)
         status = live(&ranks, &options);
     else
         status = report(&ranks, &options);
     ranks_free(&ranks);
+    left_free(&left);
     return status;
 }

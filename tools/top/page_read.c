@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,14 +25,17 @@ static uint64_t clock_ns(void)
 
 /* --- the page --------------------------------------------------------------------------------- */
 
+/* In memory, or the beginning of a file (pml_multilane_blackbox). */
 static bool is_page_link(int folder, const char *name)
 {
-    char target[128];
+    char target[PATH_MAX];
     ssize_t length = readlinkat(folder, name, target, sizeof(target) - 1);
     if (length < 0)
         return false;
     target[length] = '\0';
-    return strncmp(target, "/memfd:" PAGE_FILE_NAME, strlen("/memfd:" PAGE_FILE_NAME)) == 0;
+    const char *file = strrchr(target, '/');
+    return strncmp(target, "/memfd:" PAGE_FILE_NAME, strlen("/memfd:" PAGE_FILE_NAME)) == 0 ||
+           (file && strncmp(file, "/" PAGE_FILE_NAME ".", strlen("/" PAGE_FILE_NAME ".")) == 0);
 }
 
 /* A descriptor of the page, for reading; -1: none, with *found. */

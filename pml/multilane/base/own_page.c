@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,7 +15,9 @@
 #include <unistd.h>
 
 struct page *own_page;
+struct page_event *own_events;
 static int page_fd = -1;
+static char file_path[PATH_MAX]; /* empty: there is no file */
 
 /* Some systems refuse executable memory; older ones know neither this flag nor the seal. */
 #ifndef MFD_NOEXEC_SEAL
@@ -24,11 +28,11 @@ static int page_fd = -1;
 #endif
 
 /* Making a file above this limit ends the process by a signal. */
-static bool size_is_allowed(void)
+static bool size_is_allowed(size_t bytes)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-        limit.rlim_cur >= sizeof(*own_page))
+        limit.rlim_cur >= bytes)
         return true;
     errno = EFBIG;
     return false;
@@ -54,7 +58,8 @@ static bool page_map(const char **why)
 {
     void *memory = MAP_FAILED;
     page_fd = fd_open();
-    if (page_fd >= 0 && size_is_allowed() && ftruncate(page_fd, sizeof(*own_page)) == 0)
+    if (page_fd >= 0 && size_is_allowed(sizeof(*own_page)) &&
+        ftruncate(page_fd, sizeof(*own_page)) == 0)
         memory = mmap(NULL, sizeof(*own_page), PROT_READ | PROT_WRITE, MAP_SHARED, page_fd, 0);
     if (memory == MAP_FAILED) {
         *why = strerror(errno);
@@ -68,11 +73,44 @@ static bool page_map(const char **why)
     return true;
 }
 
-bool own_page_open(const char **why)
+/* The file has its blocks from the start: on a full disk a store would end the process. */
+static bool file_map(const char *folder, struct page_process me, const char **why)
 {
+    void *memory = MAP_FAILED;
+    int length = snprintf(file_path, sizeof(file_path), "%s/" PAGE_FILE_NAME ".%u.%u", folder,
+                          me.job, me.rank);
+    errno = ENAMETOOLONG;
+    if (length > 0 && (size_t) length < sizeof(file_path)) {
+        (void) unlink(file_path); /* of a job that had the same number */
+        page_fd = open(file_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    }
+    if (page_fd >= 0 && size_is_allowed(sizeof(struct page_file)) &&
+        (errno = posix_fallocate(page_fd, 0, sizeof(struct page_file))) == 0)
+        memory =
+            mmap(NULL, sizeof(struct page_file), PROT_READ | PROT_WRITE, MAP_SHARED, page_fd, 0);
+    if (memory != MAP_FAILED) {
+        own_page = memory;
+        own_events = ((struct page_file *) memory)->events;
+        return true;
+    }
+    *why = strerror(errno);
+    if (page_fd >= 0) {
+        (void) unlink(file_path);
+        close(page_fd);
+    }
+    page_fd = -1;
+    file_path[0] = '\0';
+    return false;
+}
+
+bool own_page_open(const char *folder, struct page_process me, const char **why)
+{
+    const char *why_not_read = NULL;
     *why = NULL;
-    if (!page_map(why))
+    if (!(folder[0] && file_map(folder, me, why)) && !page_map(&why_not_read))
         own_page = calloc(1, sizeof(*own_page));
+    if (why_not_read)
+        *why = why_not_read;
     if (!own_page)
         return false;
     own_page->magic = PAGE_MAGIC;
@@ -84,12 +122,16 @@ bool own_page_open(const char **why)
 void own_page_close(void)
 {
     if (page_fd >= 0) {
-        munmap(own_page, sizeof(*own_page));
+        munmap(own_page, own_events ? sizeof(struct page_file) : sizeof(*own_page));
         close(page_fd);
     } else {
         free(own_page);
     }
+    if (file_path[0])
+        (void) unlink(file_path);
+    file_path[0] = '\0';
     own_page = NULL;
+    own_events = NULL;
     page_fd = -1;
 }
 

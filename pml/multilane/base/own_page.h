@@ -12,8 +12,14 @@
  * the page is private, and no reader finds it. */
 extern __attribute__((visibility("hidden"))) struct page *own_page;
 
-/* False: no memory at all. *why: why no other process can read it; null where one can. */
-bool own_page_open(const char **why);
+/* The last events of this process; null: they are not kept. */
+extern __attribute__((visibility("hidden"))) struct page_event *own_events;
+
+/* `folder`: for the file where the page is the beginning of one; empty: none. False: no memory at
+ * all. *why: why no other process can read it, or why there is no such file; null where all is
+ * well. */
+bool own_page_open(const char *folder, struct page_process me, const char **why);
+/* The file goes. */
 void own_page_close(void);
 
 /* Around changes of what the sequence guards. One thread at a time: the caller holds the lock of

@@ -24,6 +24,7 @@ struct parameters parameters = {
     .wait = "auto",
     .profile = "auto",
     .learn = 1,
+    .blackbox = "",
     .device_code = "auto",
     .device_measure_ms = 5,
     .bias = MODEL_BIAS_DEFAULT,
@@ -65,6 +66,9 @@ static const struct param rows[] = {
     {"hang_s", PARAM_INT, &parameters.hang_s,
      "seconds in one wait after which a rank says once, on the standard error, what it waits for; "
      "0: never"},
+    {"blackbox", PARAM_STRING, &parameters.blackbox,
+     "a folder: each rank keeps its waits and its last 4096 calls in a file there, which stays if "
+     "the rank ends before MPI_Finalize is over (multilane-top --read FOLDER); empty: none"},
     {"lane_attr", PARAM_STRING, &parameters.lane_attr,
      "attributes of lanes: BTL[:device]:key=value,... in seconds and bytes a second"},
     {"progress_thread", PARAM_INT, &parameters.progress_thread,

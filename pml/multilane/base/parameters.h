@@ -29,6 +29,7 @@ struct parameters {
     int suspect_ms;
     int lost_s;
     int hang_s;
+    const char *blackbox;
     const char *lane_attr;
     int progress_thread;
     const char *wait;

@@ -11,6 +11,7 @@
 #include "delivery/delivery.h"
 #include "delivery/inflow.h"
 #include "delivery/schedule.h"
+#include "entry/blackbox.h"
 #include "entry/calls.h"
 #include "entry/progress_thread.h"
 #include "lane/departure.h"
@@ -178,7 +179,10 @@ int module_enable(bool enable)
         return OMPI_ERR_OUT_OF_RESOURCE;
     multilane.enabled = true;
     waits_hook();
-    return page_keeper_begin();
+    int rc = page_keeper_begin();
+    if (rc == OMPI_SUCCESS)
+        blackbox_begin(&mca_pml);
+    return rc;
 }
 
 /* A lane whose largest eager fragment is too small for the headers would fail at the first
@@ -305,6 +309,7 @@ void module_fini(void)
     progress_thread_end();
     waiting_end();
     calibrate_hook_fini();
+    blackbox_end(&mca_pml);
     page_keeper_end();
     waits_unhook();
     explain_write();

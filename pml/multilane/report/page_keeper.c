@@ -92,9 +92,14 @@ static int page_progress(void)
 int page_keeper_begin(void)
 {
     const char *why;
-    if (!own_page_open(&why))
+    struct page_process me = {multilane.me.jobid, multilane.me.vpid};
+    if (!own_page_open(parameters.blackbox, me, &why))
         return OMPI_ERR_OUT_OF_RESOURCE;
-    if (why)
+    if (why && parameters.blackbox[0])
+        opal_output(0,
+                    "multilane: pml_multilane_blackbox %s: rank %u cannot keep a file there: %s.",
+                    parameters.blackbox, me.rank, why);
+    else if (why)
         opal_output_verbose(10, ompi_pml_base_framework.framework_output,
                             "multilane: multilane-top will not see this process: %s", why);
     wait_stories_init(wait_rows_fill);

@@ -4,7 +4,7 @@
 # job never notices it.
 inside_top=$build/multilane-top
 # Pages are the same in each series.
-elsewhere_only 'series=inside.@(hangs|hang_s|no-memfd|transports|events|monitoring|queues.*)'
+elsewhere_only 'series=inside.@(hangs|hang_s|left.hung.KILL|left.none|no-memfd|transports|events|monitoring|queues.*)'
 
 # hangs.py starts its jobs itself: all kinds on 4.1.
 if [ -n "$MULTILANE_LONG" ]; then inside_count=50; elif [ -z "$whole" ]; then inside_count=3; else inside_count=10; fi
@@ -103,6 +103,42 @@ inside_state() { # sleep|spin STATES
 check "${prefix}inside.state.sleep" inside_state sleep SS
 check "${prefix}inside.state.spin" inside_state spin RR
 
+# What ranks leave when one of them dies: what they waited for, and their last calls. A job that ends in order
+# leaves nothing, and one that cannot keep files says so.
+inside_left() { # SIGNAL KIND WHY-REGEX CALLS-REGEX
+    local folder=$build/inside.left job try ranks=() status=0 output
+    rm -rf "$folder" && mkdir "$folder"
+    mpirun_run 3 --mca pml multilane --mca btl self,shm --mca mpi_yield_when_idle 1 --mca pml_multilane_blackbox "$folder" \
+        -- hang "$2" 1 >"$build/inside.job" 2>&1 &
+    job=$!
+    for try in $(seq 60); do
+        sleep 0.2
+        "$inside_top" --json "$job" 2>/dev/null | grep -q '"since_s": [1-9]' && break
+    done
+    ranks=($("$inside_top" --json "$job" | sed -n 's/.*"pid": \([0-9]*\).*/\1/p'))
+    kill "-$1" "${ranks[1]}"
+    wait "$job" && { echo "the job ended with 0"; status=1; }
+    output=$("$inside_top" --why --read "$folder" && "$inside_top" --once --read "$folder" && "$inside_top" --calls --read "$folder")
+    output+=$("$inside_top" --why --read "$folder"; "$inside_top" --calls --read "$folder")
+    grep -Eq "$3" <<<"$output" && grep -Eq "$4" <<<"$output" || { cat "$build/inside.job"; ls -l "$folder"; printf '%s\n' "$output"; status=1; }
+    return $status
+}
+for inside_signal in KILL SEGV ABRT; do
+    check "${prefix}inside.left.hung.$inside_signal" inside_left $inside_signal wrong-tag 'wrong-tag: rank 1 waits' \
+        'rank 2 +sends to 1, tag 18, communicator [0-9]+, 8 bytes'
+done
+check "${prefix}inside.left.computing" inside_left KILL computes 'computes: rank 1 computes since [1-9]' \
+    'rank 2 +receives from 1, tag 17'
+inside_left_none() {
+    local folder=$build/inside.left
+    rm -rf "$folder" && mkdir "$folder" &&
+        mpirun_run 3 --mca pml multilane --mca btl self,shm --mca pml_multilane_blackbox "$folder" -- conform point &&
+        [ -z "$(ls -A "$folder")" ]
+}
+check "${prefix}inside.left.none" inside_left_none
+mpi_says inside.left.no-folder "pml_multilane_blackbox /nonexistent: rank 0 cannot keep a file there: No such file" 2 \
+    --mca pml multilane --mca btl self,shm --mca pml_multilane_blackbox /nonexistent -- ring
+
 # Nonsense is answered with a sentence.
 inside_refuses() { # REGEX ARGUMENTS
     local output regex=$1
@@ -119,7 +155,8 @@ inside_bad_input() {
         inside_refuses 'one job or process' --once 1 2 &&
         inside_refuses 'needs files' --read &&
         inside_refuses 'No such file' --read "$build/none" &&
-        inside_refuses 'Is a directory' --read "$build" || return 1
+        inside_refuses 'no rank in these files or folders' --read "$build" &&
+        inside_refuses 'needs --read' --calls || return 1
     timeout 10 python3 "$top/test/mpi/terminal.py" 80 q "$inside_top" --dump | grep 'send it to a file' || return 1
     # A process of another user.
     [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null || return 0

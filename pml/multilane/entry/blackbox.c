@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Keeps the last calls of MPI in the file of this process: its functions stand before those of the
+ * module only in jobs that ask for it, so that others pay nothing. */
+#include "entry/blackbox.h"
+
+#include <stdatomic.h>
+
+#include "base/own_page.h"
+#include "common/compat/collective.h"
+#include "entry/calls.h"
+#include "request/wait_story.h"
+
+/* The clock is read once for so many events; rounds of progress read it, too. */
+#define EVENTS_PER_CLOCK 8u
+
+static struct {
+    mca_pml_base_module_t below; /* the functions without events */
+    _Atomic uint32_t count;      /* of events; several threads draw their numbers from it */
+    _Atomic uint64_t time_ns;
+} box;
+
+/* Relaxed, both: a time that is a little old is as good. */
+static uint64_t event_time(uint32_t number)
+{
+    if (number % EVENTS_PER_CLOCK == 0)
+        atomic_store_explicit(&box.time_ns, wait_story_clock_ns(), memory_order_relaxed);
+    uint64_t mine = atomic_load_explicit(&box.time_ns, memory_order_relaxed);
+    uint64_t of_round = atomic_load_explicit((const _Atomic uint64_t *) &own_page->progressed_ns,
+                                             memory_order_relaxed);
+    return mine > of_round ? mine : of_round;
+}
+
+static uint32_t number_draw(void)
+{
+    if (opal_using_threads())
+        return atomic_fetch_add_explicit(&box.count, 1, memory_order_relaxed) + 1;
+    uint32_t number = atomic_load_explicit(&box.count, memory_order_relaxed) + 1;
+    atomic_store_explicit(&box.count, number, memory_order_relaxed);
+    return number;
+}
+
+/* A number that tells communicators apart, alike in all their processes. */
+static uint32_t comm_number(const ompi_communicator_t *comm)
+{
+    uint64_t base, sub;
+    compat_comm_cid(comm, &base, &sub);
+    return (uint32_t) (sub ^ sub >> 32) + (base == sub ? 0 : 31 * (uint32_t) (base ^ base >> 32));
+}
+
+static inline void note(enum page_event_kind kind, const ompi_communicator_t *comm, int rank,
+                        int tag, size_t bytes)
+{
+    uint32_t number = number_draw();
+    own_events[number % PAGE_EVENTS] =
+        (struct page_event){.time_ns = event_time(number),
+                            .number = number,
+                            .comm = comm_number(comm),
+                            .rank = rank,
+                            .tag = tag,
+                            .bytes = bytes < UINT32_MAX ? (uint32_t) bytes : UINT32_MAX,
+                            .kind = (uint8_t) kind,
+                            .collective = (uint8_t) compat_collective_of_tag(tag)};
+}
+
+static int noted_isend(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
+                       int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
+                       ompi_request_t **request)
+{
+    note(PAGE_EVENT_SEND, comm, destination, tag, count * datatype->super.size);
+    return box.below.pml_isend(buffer, count, datatype, destination, tag, mode, comm, request);
+}
+
+static int noted_send(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
+                      int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
+{
+    note(PAGE_EVENT_SEND, comm, destination, tag, count * datatype->super.size);
+    return box.below.pml_send(buffer, count, datatype, destination, tag, mode, comm);
+}
+
+static int noted_irecv(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
+                       ompi_communicator_t *comm, ompi_request_t **request)
+{
+    note(PAGE_EVENT_RECEIVE, comm, source, tag, count * datatype->super.size);
+    return box.below.pml_irecv(buffer, count, datatype, source, tag, comm, request);
+}
+
+static int noted_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
+                      ompi_communicator_t *comm, ompi_status_public_t *status)
+{
+    ompi_status_public_t got = {.MPI_SOURCE = source, .MPI_TAG = tag};
+    note(PAGE_EVENT_RECEIVE, comm, source, tag, count * datatype->super.size);
+    int rc = box.below.pml_recv(buffer, count, datatype, source, tag, comm, &got);
+    note(PAGE_EVENT_GOT, comm, got.MPI_SOURCE, got.MPI_TAG, got._ucount);
+    if (status != MPI_STATUS_IGNORE)
+        OMPI_COPY_STATUS(status, got, false);
+    return rc;
+}
+
+static int noted_start(size_t count, ompi_request_t **requests)
+{
+    for (size_t i = 0; i < count; i++) {
+        const mca_pml_base_request_t *base = (const mca_pml_base_request_t *) requests[i];
+        if (base && requests[i]->req_type == OMPI_REQUEST_PML)
+            note(base->req_type == MCA_PML_REQUEST_SEND ? PAGE_EVENT_SEND : PAGE_EVENT_RECEIVE,
+                 base->req_comm, base->req_peer, base->req_tag,
+                 base->req_count * base->req_datatype->super.size);
+    }
+    return box.below.pml_start(count, requests);
+}
+
+void blackbox_begin(mca_pml_base_module_t *module)
+{
+    if (!own_events)
+        return;
+    box.below = *module;
+    atomic_store_explicit(&box.count, 0, memory_order_relaxed);
+    module->pml_isend = noted_isend;
+    module->pml_send = noted_send;
+    module->pml_irecv = noted_irecv;
+    module->pml_recv = noted_recv;
+    module->pml_start = noted_start;
+}
+
+void blackbox_end(mca_pml_base_module_t *module)
+{
+    if (own_events)
+        *module = box.below;
+}

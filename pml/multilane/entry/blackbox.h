@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The last calls of this process, to be read when it has died (pml_multilane_blackbox). */
+#ifndef MULTILANE_BLACKBOX_H
+#define MULTILANE_BLACKBOX_H
+
+#include "common/compat/pml.h"
+
+/* Around the life of the page, with the module whose functions Open MPI calls. */
+void blackbox_begin(mca_pml_base_module_t *module);
+void blackbox_end(mca_pml_base_module_t *module);
+
+#endif

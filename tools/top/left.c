@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads what ranks left, and shows their last calls. */
+#define _GNU_SOURCE
+#include "tools/top/left.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/report/page_text.h"
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+static bool is_file_name(const char *path)
+{
+    const char *name = strrchr(path, '/');
+    return strncmp(name ? name + 1 : path, PAGE_FILE_NAME, strlen(PAGE_FILE_NAME)) == 0;
+}
+
+bool left_is_at(const char *path)
+{
+    struct stat found;
+    return stat(path, &found) == 0 &&
+           (S_ISDIR(found.st_mode) || (S_ISREG(found.st_mode) && is_file_name(path)));
+}
+
+/* What is not an event in its place is none. */
+static void events_check(struct page_event *events)
+{
+    for (uint32_t i = 0; i < PAGE_EVENTS; i++)
+        if (events[i].number % PAGE_EVENTS != i || events[i].kind >= PAGE_EVENT_KINDS ||
+            events[i].collective >= PAGE_COLLECTIVES)
+            memset(&events[i], 0, sizeof(events[i]));
+}
+
+/* As it was at its end: it was at work where it did not wait. */
+static void rank_fill(struct rank *rank, const struct page *page)
+{
+    rank->second = (struct sample){.page = *page, .state = page->wait_count ? 'S' : 'R'};
+    rank->second.running = page->wait_count ? 0 : 1;
+    rank->first = rank->second;
+    if (page->wait_count) /* it looked for messages until the end */
+        rank->first.page.rounds--;
+}
+
+/* The ranks of a node have one clock, and ended at about one time. */
+static void ends_fill(struct ranks *ranks)
+{
+    for (size_t i = 0; i < ranks->count; i++) {
+        struct sample *sample = &ranks->list[i].second;
+        for (size_t j = 0; j < ranks->count; j++) {
+            const struct page *page = &ranks->list[j].second.page;
+            if (strcmp(page->host, sample->page.host) == 0 && page->progressed_ns > sample->now_ns)
+                sample->now_ns = page->progressed_ns;
+        }
+        ranks->list[i].first.now_ns = sample->now_ns;
+    }
+}
+
+static bool left_add(struct left *left, const struct page_file *file)
+{
+    struct left_rank *rank = malloc(sizeof(*rank));
+    struct left_rank **list = realloc(left->list, (left->count + 1) * sizeof(struct left_rank *));
+    if (list)
+        left->list = list;
+    if (!rank || !list) {
+        free(rank);
+        return false;
+    }
+    rank->me = file->page.me;
+    rank->ended_ns = file->page.progressed_ns;
+    memcpy(rank->events, file->events, sizeof(rank->events));
+    events_check(rank->events);
+    left->list[left->count++] = rank;
+    return true;
+}
+
+static bool file_take(struct page_file *file, size_t bytes, struct ranks *ranks, struct left *left,
+                      char why[PAGE_COMPLAINT])
+{
+    size_t of_page = bytes < sizeof(file->page) ? bytes : sizeof(file->page);
+    if (!page_check(&file->page, of_page, why))
+        return false;
+    if (bytes != sizeof(*file)) {
+        snprintf(why, PAGE_COMPLAINT, "it has %zu bytes and should have %zu", bytes, sizeof(*file));
+        return false;
+    }
+    struct rank *rank = ranks_add(ranks, file->page.pid);
+    if (!rank || !left_add(left, file)) {
+        snprintf(why, PAGE_COMPLAINT, "no memory");
+        return false;
+    }
+    rank_fill(rank, &file->page);
+    return true;
+}
+
+static bool file_load(const char *path, struct ranks *ranks, struct left *left, char *why,
+                      size_t size)
+{
+    char wrong[PAGE_COMPLAINT];
+    struct page_file *file = malloc(sizeof(*file) + 1); /* one more byte: it is too long */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t got = file && fd >= 0 ? read(fd, file, sizeof(*file) + 1) : -1;
+    if (got < 0)
+        snprintf(wrong, sizeof(wrong), "%s", file ? strerror(errno) : "no memory");
+    bool is_good = got >= 0 && file_take(file, (size_t) got, ranks, left, wrong);
+    if (!is_good)
+        snprintf(why, size, "%s: %s", path, wrong);
+    if (fd >= 0)
+        close(fd);
+    free(file);
+    return is_good;
+}
+
+bool left_load(const char *path, struct ranks *ranks, struct left *left, char *why, size_t size)
+{
+    char name[PATH_MAX];
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    bool is_good = true;
+    if (!folder)
+        is_good = file_load(path, ranks, left, why, size);
+    while (folder && is_good && (entry = readdir(folder))) {
+        if (!is_file_name(entry->d_name))
+            continue;
+        snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
+        is_good = file_load(name, ranks, left, why, size);
+    }
+    if (folder)
+        closedir(folder);
+    ends_fill(ranks);
+    ranks_sort(ranks);
+    return is_good;
+}
+
+void left_free(struct left *left)
+{
+    for (size_t i = 0; i < left->count; i++)
+        free(left->list[i]);
+    free(left->list);
+    *left = (struct left){.list = NULL};
+}
+
+/* --- showing ---------------------------------------------------------------------------------- */
+
+/* A line: an event of a rank. */
+struct line {
+    const struct left_rank *rank;
+    const struct page_event *event;
+};
+
+static int line_compare(const void *one, const void *other)
+{
+    const struct line *a = one, *b = other;
+    if (a->event->time_ns != b->event->time_ns)
+        return a->event->time_ns < b->event->time_ns ? -1 : 1;
+    if (a->rank->me.rank != b->rank->me.rank)
+        return a->rank->me.rank < b->rank->me.rank ? -1 : 1;
+    return (int32_t) (a->event->number - b->event->number) < 0 ? -1 : 1;
+}
+
+/* The number of the last event; modulo 2^32 later ones may be smaller. 0: there is none. */
+static uint32_t number_last(const struct left_rank *rank)
+{
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < PAGE_EVENTS; i++) {
+        const struct page_event *event = &rank->events[i];
+        if (event->kind && (!last || (int32_t) (event->number - last) > 0))
+            last = event->number;
+    }
+    return last;
+}
+
+static size_t lines_add(struct line *lines, const struct left_rank *rank, size_t most)
+{
+    uint32_t last = number_last(rank);
+    size_t count = 0;
+    for (uint32_t i = 0; i < PAGE_EVENTS; i++)
+        if (rank->events[i].kind && last - rank->events[i].number < most)
+            lines[count++] = (struct line){rank, &rank->events[i]};
+    return count;
+}
+
+static void line_show(FILE *out, const struct line *line, uint64_t end_ns)
+{
+    static const char *const what[PAGE_EVENT_KINDS] = {
+        [PAGE_EVENT_SEND] = "sends to",
+        [PAGE_EVENT_RECEIVE] = "receives from",
+        [PAGE_EVENT_GOT] = "has received from",
+    };
+    const struct page_event *event = line->event;
+    double before = end_ns > event->time_ns ? (double) (end_ns - event->time_ns) * 1e-9 : 0;
+    fprintf(out, "%9.3f s  rank %-5u ", -before, line->rank->me.rank);
+    if (event->collective)
+        fprintf(out, "%s: ", page_collective_name(event->collective));
+    fprintf(out, "%s ", what[event->kind]);
+    fprintf(out, event->rank == PAGE_ANY ? "any rank" : "%d", event->rank);
+    if (event->collective)
+        ; /* its tag is Open MPI's */
+    else if (event->tag == PAGE_ANY)
+        fprintf(out, ", any tag");
+    else
+        fprintf(out, ", tag %d", event->tag);
+    fprintf(out, ", communicator %u, %u bytes\n", event->comm, event->bytes);
+}
+
+bool left_show(FILE *out, const struct left *left, size_t most)
+{
+    size_t count = 0;
+    uint64_t end_ns = 0;
+    most = most < PAGE_EVENTS ? most : PAGE_EVENTS;
+    struct line *lines = calloc(left->count * most + 1, sizeof(*lines));
+    if (!lines)
+        return false;
+    for (size_t i = 0; i < left->count; i++) {
+        count += lines_add(lines + count, left->list[i], most);
+        if (left->list[i]->ended_ns > end_ns)
+            end_ns = left->list[i]->ended_ns;
+    }
+    qsort(lines, count, sizeof(*lines), line_compare);
+    fprintf(out, "the last calls of each rank, by the time before a rank was last seen in MPI; the "
+                 "ranks they name are those in the communicator:\n");
+    for (size_t i = 0; i < count; i++)
+        line_show(out, &lines[i], end_ns);
+    free(lines);
+    return true;
+}
