@@ -102,7 +102,7 @@ static void link_close(sock_peer_t *peer, bool reads)
     if (peer->link)
         sock_socket_close(peer->link);
     peer->link = NULL;
-    peer->can_write = false;
+    peer->can_write = peer->is_word_new = false;
     OPAL_THREAD_UNLOCK(&peer->lock);
     sock_intake_reset(peer);
     cool(peer);
@@ -401,12 +401,16 @@ bool sock_link_accept(sock_peer_t *peer, struct sock_socket *socket, const struc
 /* Under the peer's lock: its connection does not get through, as the kernel says. */
 static bool link_is_cut(sock_peer_t *peer, uint64_t now_ms)
 {
-    if (sock_queue_is_empty(peer))
+    bool all_there;
+
+    if (sock_queue_is_empty(peer) && !peer->is_word_new)
         return false;
     if (now_ms - peer->probed_ms < PROBE_MS)
         return peer->down_since_ms != 0;
     peer->probed_ms = now_ms;
-    return sock_socket_is_cut(peer->link);
+    bool is_cut = sock_socket_is_cut(peer->link, &all_there);
+    peer->is_word_new &= !all_there;
+    return is_cut;
 }
 
 static void link_tick(sock_peer_t *peer, uint64_t now_ms)
@@ -503,9 +507,10 @@ static const char *gives_up(sock_peer_t *peer, uint64_t now_ms)
 /* Under its lock: to others nothing happens but by a call or an event. */
 static bool clock_matters(const sock_peer_t *peer)
 {
-    return peer->failure || (sock_peer_state(peer) == PEER_UP &&
-                             (peer->caller || peer->down_since_ms != 0 ||
-                              peer->have != peer->told || !sock_queue_is_empty(peer)));
+    return peer->failure ||
+           (sock_peer_state(peer) == PEER_UP &&
+            (peer->caller || peer->down_since_ms != 0 || peer->have != peer->told ||
+             peer->is_word_new || !sock_queue_is_empty(peer)));
 }
 
 void sock_link_tick(sock_peer_t *peer, uint64_t now_ms)

@@ -108,8 +108,11 @@ static void advance(sock_peer_t *peer, size_t bytes)
         size_t part = bytes < peer->ack_left ? bytes : peer->ack_left;
         peer->ack_left = (uint8_t) (peer->ack_left - part);
         bytes -= part;
-        if (peer->ack_left == 0)
+        if (peer->ack_left == 0) {
             told(peer, peer->ack.have);
+            peer->is_word_new = true;
+            sock_peer_watch(peer);
+        }
     }
     while (bytes > 0) {
         struct sock_work *work = (struct sock_work *) opal_list_get_first(&peer->pending);

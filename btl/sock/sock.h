@@ -202,6 +202,8 @@ struct mca_btl_base_endpoint_t {
     uint64_t owed_since_ms;
     bool is_hot;        /* P: it is read without asking the kernel first */
     uint64_t probed_ms; /* P: when the kernel was last asked how the connection is */
+    bool
+        is_word_new; /* P: the other end's kernel may not have our last word of what was received */
     struct sock_intake intake;
     const char *failure; /* why it is to be given up, by a thread that does not poll; else NULL */
 
@@ -374,8 +376,9 @@ void sock_socket_watch(struct sock_socket *socket, bool reads, bool writes);
 int sock_socket_hear(struct sock_socket *socket);
 /* False: it cannot take a whole greeting now, or ever. */
 bool sock_socket_say(struct sock_socket *socket, const struct greeting *greeting);
-/* Does the kernel wait in vain for the other end's acknowledgement? */
-bool sock_socket_is_cut(const struct sock_socket *socket);
+/* Does the kernel wait in vain for the other end to acknowledge? *all_there: it has acknowledged
+ * all. */
+bool sock_socket_is_cut(const struct sock_socket *socket, bool *all_there);
 /* As the kernel measured it; 0: not yet. */
 double sock_socket_round_trip_s(const struct sock_socket *socket);
 

@@ -203,11 +203,13 @@ static bool info_of(const struct sock_socket *socket, struct tcp_info *info)
 
 /* A receiver that computes acknowledges all the same: its kernel does. One that has no room left
  * does so as well, and answers the probes (tcpi_probes counts those that it did not). */
-bool sock_socket_is_cut(const struct sock_socket *socket)
+bool sock_socket_is_cut(const struct sock_socket *socket, bool *all_there)
 {
     struct tcp_info info;
+    bool known = info_of(socket, &info);
 
-    return info_of(socket, &info) && (info.tcpi_retransmits >= 2 || info.tcpi_probes >= 2) &&
+    *all_there = !known || info.tcpi_unacked == 0;
+    return known && (info.tcpi_retransmits >= 2 || info.tcpi_probes >= 2) &&
            info.tcpi_last_ack_recv > 200;
 }
 

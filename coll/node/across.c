@@ -137,6 +137,20 @@ static int piece_pass_on(struct chain *chain, size_t piece)
                               MCA_PML_BASE_SEND_STANDARD, chain->levels->leaders, going));
 }
 
+/* After an error nothing more is to come into the buffer, and a send may wait for a leader that has
+ * given up. */
+static void chain_break(struct chain *chain)
+{
+    for (int i = 0; i < PIECES_COMING; i++)
+        if (chain->coming[i] != MPI_REQUEST_NULL) {
+            ompi_request_cancel(chain->coming[i]);
+            ompi_request_free(&chain->coming[i]);
+        }
+    for (int i = 0; i < PIECES_GOING; i++)
+        if (chain->going[i] != MPI_REQUEST_NULL)
+            ompi_request_free(&chain->going[i]);
+}
+
 static int piece_move(struct chain *chain, size_t piece, bool node_has_it)
 {
     int status = piece_await(chain, piece);
@@ -158,7 +172,7 @@ static int chain_bcast(const struct levels *levels, unsigned char *bytes, size_t
                           .pieces = (length + PIECE_BYTES - 1) / PIECE_BYTES,
                           .before = at == 0 ? -1 : (int) ((levels->my_node + nodes - 1) % nodes),
                           .behind = at == nodes - 1 ? -1 : (int) ((levels->my_node + 1) % nodes)};
-    int status = OMPI_SUCCESS, last = OMPI_SUCCESS;
+    int status = OMPI_SUCCESS;
     for (int i = 0; i < PIECES_COMING; i++)
         chain.coming[i] = MPI_REQUEST_NULL;
     for (int i = 0; i < PIECES_GOING; i++)
@@ -167,10 +181,11 @@ static int chain_bcast(const struct levels *levels, unsigned char *bytes, size_t
         status = piece_expect(&chain, i);
     for (size_t i = 0; i < chain.pieces && status == OMPI_SUCCESS; i++)
         status = piece_move(&chain, i, node_has_it);
-    for (int i = 0; i < PIECES_GOING; i++)
-        if (ompi_request_wait(&chain.going[i], MPI_STATUS_IGNORE) != OMPI_SUCCESS)
-            last = OMPI_ERROR;
-    return status == OMPI_SUCCESS ? last : status;
+    for (int i = 0; i < PIECES_GOING && status == OMPI_SUCCESS; i++)
+        status = ompi_request_wait(&chain.going[i], MPI_STATUS_IGNORE);
+    if (status != OMPI_SUCCESS)
+        chain_break(&chain);
+    return status;
 }
 
 /* A chain takes pieces + nodes - 2 steps, a tree log2(nodes) for each piece. */
