@@ -32,7 +32,7 @@ static const char usage[] =
     "  --output FILE     write the profile there instead of the user's cache folder\n"
     "  --site            write it to the folder of the site\n"
     "  --no-write        write none\n"
-    "  --plot FILE.svg   draw what was measured and what was made of it\n"
+    "  --plot FILE       write what was measured and what was made of it as columns to plot\n"
     "  --device          measure device memory too: mpirun -n 2, or a rank for each device\n"
     "  --lanes           only list the lanes, as multilane-doctor does\n"
     "  --help, --version\n"
@@ -268,7 +268,7 @@ static bool plot_place(const char *path)
     FILE *file = fopen(path, "ae");
     if (!file) {
         model_fail(&error, "%.120s: cannot be written: %s", path, strerror(errno));
-        complain(error.text, "; give another place by --plot FILE.svg");
+        complain(error.text, "; give another place by --plot FILE");
         return false;
     }
     fclose(file);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables of what messages took, and a drawing. */
+/* Tables of what messages took, and the same to plot. */
 #include "report.h"
 
 #include <math.h>
 
 #include "common/model/number.h"
 #include "common/report/table.h"
-#include "tools/drawing.h"
+#include "tools/plot.h"
 
 static void input_of(const struct lane_result *result, const struct model_surroundings *around,
                      struct plan_input *input)
@@ -78,18 +78,17 @@ bool report_plot(const char *name, const struct lane_result *results, uint32_t c
                  const struct model_surroundings *around, struct model_error *error)
 {
     struct plan_input inputs[MODEL_LANES_MAX];
-    struct drawing_panel panels[MODEL_LANES_MAX] = {{.plan = NULL}};
+    struct plot plots[MODEL_LANES_MAX] = {{.plan = NULL}};
     struct plan *plans[MODEL_LANES_MAX];
     for (uint32_t i = 0; i < count; i++) {
         input_of(&results[i], around, &inputs[i]);
         plans[i] = results[i].good ? plan_build(&inputs[i], NULL) : NULL;
         inputs[i].around.bias = 1; /* what was measured knows none */
-        panels[i] = (struct drawing_panel){
-            .plan = plans[i], .input = &inputs[i], .times = &results[i].times};
-        snprintf(panels[i].title, sizeof(panels[i].title), "%s: one-way time over size",
+        plots[i] = (struct plot){.plan = plans[i], .input = &inputs[i], .times = &results[i].times};
+        snprintf(plots[i].title, sizeof(plots[i].title), "%s: one-way time over size",
                  results[i].lane.name);
     }
-    bool is_good = drawing_write(name, panels, count, error);
+    bool is_good = plot_write(name, plots, count, error);
     for (uint32_t i = 0; i < count; i++)
         plan_free(plans[i]);
     return is_good;
