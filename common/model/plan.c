@@ -229,8 +229,6 @@ static void set_weights(const struct walk *walk, const struct candidate *candida
         const struct model_lane *lane = candidate->lanes[i];
         const struct model_lane_range *range =
             model_lane_range_at(lane, candidate->protocol->needs.way, bytes);
-        if (!range) /* a lane that only stages */
-            range = model_lane_range_at(lane, MODEL_BY_PUT, bytes);
         members[i].group = lane->group;
         members[i].bandwidth_bytes_s =
             range->bandwidth_bytes_s < 1e30 ? range->bandwidth_bytes_s : 1e30;
