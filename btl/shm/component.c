@@ -8,8 +8,8 @@
 
 #include "common/compat/component.h"
 #include "common/compat/named.h"
+#include "common/lane/cgroup.h"
 #include "common/lane/crowd.h"
-#include "common/lane/memory_limit.h"
 #include "common/lane/readers.h"
 #include "common/model/number.h"
 #include "opal/util/proc.h"
@@ -175,8 +175,9 @@ static void limit_check(uint64_t limit)
 
 static bool sizes_read(void)
 {
+    double allowed = cgroup_memory(NULL, NULL);
     uint64_t memory_max = MEMORY_NODE_MAX,
-             limit = memory_limit_read("/proc/self/cgroup", "/sys/fs/cgroup");
+             limit = allowed < 0x1p63 ? (uint64_t) allowed : UINT64_MAX;
 
     shm.peers_expected = local_processes();
     shm.connection_count = shm.peers_expected + OTHER_JOBS_CONNECTIONS;

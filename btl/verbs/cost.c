@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/lane/kernel_text.h"
 #include "opal/runtime/opal_params.h"
 
 /* Estimates until a profile or the user gives better values: common figures of such devices, not
@@ -118,25 +119,13 @@ void verbs_cost_fill(const struct verbs_module *module, const struct choice_addr
     cost_set(out, estimate_of(module, mine->link), wire_bytes_s(mine, theirs));
 }
 
-/* The first line of a file of that port. */
-static bool port_line(const char *port, const char *name, char line[64])
-{
-    char path[160];
-    snprintf(path, sizeof(path), "%.120s/%s", port, name);
-    FILE *file = fopen(path, "re");
-    bool good = file && fgets(line, 64, file);
-    if (file)
-        fclose(file);
-    return good;
-}
-
 /* 0: the port is not active. */
 static uint32_t port_megabits(const char *port)
 {
     char line[64];
-    if (!port_line(port, "state", line) || !strstr(line, "ACTIVE"))
+    if (!kernel_line(line, sizeof(line), "%s/state", port) || !strstr(line, "ACTIVE"))
         return 0;
-    return port_line(port, "rate", line) ? verbs_choice_megabits_shown(line) : 0;
+    return kernel_line(line, sizeof(line), "%s/rate", port) ? verbs_choice_megabits_shown(line) : 0;
 }
 
 static const struct estimate *port_estimate(const char *port)
@@ -146,7 +135,8 @@ static const struct estimate *port_estimate(const char *port)
     snprintf(device, sizeof(device), "%.*s/device", end ? (int) (end - port) : 0, port);
     if (access(device, F_OK) != 0) /* it sits on no bus */
         return &estimate_soft;
-    return port_line(port, "link_layer", line) && strncmp(line, "InfiniBand", 10) == 0
+    return kernel_line(line, sizeof(line), "%s/link_layer", port) &&
+                   strncmp(line, "InfiniBand", 10) == 0
                ? &estimate_infiniband
                : &estimate_roce;
 }

@@ -16,6 +16,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/lane/kernel_text.h"
+#include "common/lane/processor_list.h"
+
 /* A path names a GID by 8 bits. */
 #define GID_INDEX_MAX    255u
 #define SEND_CQ_WANTED   8192
@@ -274,17 +277,13 @@ static uint32_t megabits_of(struct verbs_module *module, const struct ibv_port_a
     bool is_ethernet = attributes->link_layer == IBV_LINK_LAYER_ETHERNET;
     uint32_t megabits =
         verbs_choice_megabits(attributes->active_speed, attributes->active_width, is_ethernet);
-    char file[160], rate[64] = "";
+    char rate[64];
 
     if (megabits != 0)
         return megabits;
-    snprintf(file, sizeof(file), "/sys/class/infiniband/%.60s/ports/%u/rate",
-             ibv_get_device_name(module->context->device), module->port_number);
-    FILE *stream = fopen(file, "re");
-    if (stream && fgets(rate, sizeof(rate), stream))
+    if (kernel_line(rate, sizeof(rate), "/sys/class/infiniband/%s/ports/%u/rate",
+                    ibv_get_device_name(module->context->device), module->port_number))
         megabits = verbs_choice_megabits_shown(rate);
-    if (stream)
-        fclose(stream);
     if (megabits == 0) {
         megabits = MEGABITS_ASSUMED;
         VERBS_SAY("%s: its speed is unknown (code %u, width %u); it counts as %u Mbit/s. Set "
@@ -297,28 +296,21 @@ static uint32_t megabits_of(struct verbs_module *module, const struct ibv_port_a
 /* Whether the processors near the device are none of those that this process may use. */
 static bool device_is_far(struct verbs_module *module)
 {
-    char file[160], text[256] = "", *at = text;
+    char text[256];
+    const char *list = text;
+    unsigned first, last;
     cpu_set_t mine;
-    bool near = false;
+    bool is_listed = false;
 
-    snprintf(file, sizeof(file), "/sys/class/infiniband/%.60s/device/local_cpulist",
-             ibv_get_device_name(module->context->device));
-    FILE *stream = fopen(file, "re");
-    if (!stream)
+    if (!kernel_line(text, sizeof(text), "/sys/class/infiniband/%s/device/local_cpulist",
+                     ibv_get_device_name(module->context->device)) ||
+        sched_getaffinity(0, sizeof(mine), &mine) != 0)
         return false;
-    if (!fgets(text, sizeof(text), stream) || sched_getaffinity(0, sizeof(mine), &mine) != 0)
-        near = true;
-    fclose(stream);
-    while (!near && *at >= '0' && *at <= '9') {
-        unsigned long first = strtoul(at, &at, 10), last = first;
-
-        if (*at == '-')
-            last = strtoul(at + 1, &at, 10);
-        for (; first <= last && first < CPU_SETSIZE && !near; first++)
-            near = CPU_ISSET(first, &mine);
-        at += *at == ',';
-    }
-    return !near && text[0] >= '0' && text[0] <= '9';
+    for (; processor_range(&list, &first, &last); is_listed = true)
+        for (; first <= last && first < CPU_SETSIZE; first++)
+            if (CPU_ISSET(first, &mine))
+                return false;
+    return is_listed;
 }
 
 #define RAILS_BY_RULE 2

@@ -13,6 +13,8 @@
 #include <hwloc.h>
 #endif
 
+#include "common/lane/kernel_text.h"
+
 #define SYSFS "/sys"
 
 /* A card's functions, which differ after the dot, are its ports. */
@@ -34,21 +36,6 @@ static bool device_path(const char *sysfs, const char *kind, const char *device,
     int written =
         snprintf(link, sizeof(link), "%s/class/%s/%.*s/device", sysfs, kind, length, device);
     return written < (int) sizeof(link) && realpath(link, path);
-}
-
-/* The first line of a file; empty if it cannot be read, as that of a link that is down. */
-static void line_read(const char *folder, const char *file_name, char *line, size_t size)
-{
-    char name[PATH_MAX + 64];
-    line[0] = '\0';
-    snprintf(name, sizeof(name), "%s/%s", folder, file_name);
-    FILE *file = fopen(name, "re");
-    if (!file)
-        return;
-    if (!fgets(line, (int) size, file))
-        line[0] = '\0';
-    line[strcspn(line, "\n")] = '\0';
-    fclose(file);
 }
 
 /* The length of the device's own name, without a port; 0: it cannot be one. */
@@ -74,7 +61,7 @@ bool locality_find(const char *sysfs, const char *device, struct locality *place
     if (!place_path(sysfs, device, path))
         return false;
     place->card = card_of_address(strrchr(path, '/') + 1);
-    line_read(path, "local_cpulist", place->cpus, sizeof(place->cpus));
+    (void) kernel_line(place->cpus, sizeof(place->cpus), "%s/local_cpulist", path);
     return place->card || place->cpus[0];
 }
 
@@ -91,8 +78,8 @@ double locality_bus(const char *sysfs, const char *device)
     unsigned lanes;
     if (!place_path(sysfs, device, path))
         return 0;
-    line_read(path, "current_link_speed", speed, sizeof(speed)); /* "16.0 GT/s PCIe" */
-    line_read(path, "current_link_width", width, sizeof(width));
+    (void) kernel_line(speed, sizeof(speed), "%s/current_link_speed", path); /* "16.0 GT/s PCIe" */
+    (void) kernel_line(width, sizeof(width), "%s/current_link_width", path);
     if (sscanf(speed, "%lf GT/s", &transfers) != 1 || sscanf(width, "%u", &lanes) != 1 ||
         !(transfers >= 1 && transfers <= 1024) || lanes < 1 || lanes > 64)
         return 0;
@@ -127,7 +114,7 @@ double locality_link(const char *sysfs, const char *device)
     if (written >= (int) sizeof(folder) ||
         (!device_path(sysfs, "net", device, length, path) && !is_over_others(folder)))
         return 0;
-    line_read(folder, "speed", speed, sizeof(speed)); /* Mbit/s; -1: not known */
+    (void) kernel_line(speed, sizeof(speed), "%s/speed", folder); /* Mbit/s; -1: not known */
     if (sscanf(speed, "%lf", &megabits) != 1 || !(megabits >= 1 && megabits <= 1e7))
         return 0;
     return megabits * 1e6 / 8 * LINK_PACKETS;

@@ -11,7 +11,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -20,6 +19,7 @@
 #include <unistd.h>
 
 #include "common/lane/crowd.h"
+#include "common/lane/kernel_text.h"
 #include "common/lane/last_cache.h"
 #include "common/lane/processor_list.h"
 #include "common/lock/quiet_thread.h"
@@ -370,15 +370,10 @@ static void costs_measure(struct pair *pair, struct startup_costs *costs)
 /* Does a thread of this core run on that processor? */
 static bool is_sibling(int processor, int other)
 {
-    char path[96], list[256] = "";
-    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
-             processor);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return false;
-    bool has = fgets(list, sizeof(list), file) && processor_list_has(list, (unsigned) other);
-    fclose(file);
-    return has;
+    char list[256];
+    return kernel_line(list, sizeof(list),
+                       "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", processor) &&
+           processor_list_has(list, (unsigned) other);
 }
 
 /* Starts the other end on that processor. */

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads small files. */
+#include "common/lane/kernel_text.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool text_read(char *text, size_t size, const char *format, va_list arguments)
+{
+    char path[PATH_MAX];
+    size_t length = 0;
+    ssize_t got = -1;
+    bool fits = vsnprintf(path, sizeof(path), format, arguments) < (int) sizeof(path);
+    int fd = fits ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    while (fd >= 0 && (got = read(fd, text + length, size - 1 - length)) > 0)
+        length += (size_t) got;
+    if (fd >= 0)
+        close(fd);
+    text[length] = '\0';
+    return got >= 0;
+}
+
+bool kernel_text(char *text, size_t size, const char *path, ...)
+{
+    va_list arguments;
+    va_start(arguments, path);
+    bool is_read = text_read(text, size, path, arguments);
+    va_end(arguments);
+    return is_read;
+}
+
+bool kernel_line(char *line, size_t size, const char *path, ...)
+{
+    va_list arguments;
+    va_start(arguments, path);
+    bool is_read = text_read(line, size, path, arguments);
+    va_end(arguments);
+    line[strcspn(line, "\n")] = '\0';
+    return is_read;
+}
