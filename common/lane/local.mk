@@ -18,4 +18,5 @@ libmultilane_common_la_SOURCES += \
 	common/lane/profile.c common/lane/profile.h \
 	common/lane/readers.c common/lane/readers.h \
 	common/lane/startup.c common/lane/startup.h \
-	common/lane/startup_measure.c common/lane/startup_measure.h
+	common/lane/startup_measure.c common/lane/startup_measure.h \
+	common/lane/whole_file.c common/lane/whole_file.h

@@ -2,14 +2,7 @@
 /* The text of a profile, and a file of it. */
 #include "tools/lane/profile_write.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/model/number.h"
 
@@ -138,76 +131,20 @@ static void print_profile(FILE *out, const struct lane_file *file)
     fprintf(out, "\n[end]\n");
 }
 
-/* In the user's own cache others have nothing to look for (XDG Base Directory Specification). */
-static mode_t folder_mode(const char *folder)
-{
-    const char *const own[] = {getenv("XDG_CACHE_HOME"), getenv("HOME")};
-    for (int i = 0; i < 2; i++)
-        if (own[i] && own[i][0] == '/' && strncmp(folder, own[i], strlen(own[i])) == 0)
-            return 0700;
-    return 0777;
-}
-
-/* Makes the folders in which `path` is. */
-static bool make_folders(const char *path, struct model_error *error)
-{
-    char folder[PROFILE_PATH_CHARS];
-    snprintf(folder, sizeof(folder), "%s", path);
-    for (char *at = strchr(folder + 1, '/'); at; at = strchr(at + 1, '/')) {
-        *at = '\0';
-        if (mkdir(folder, folder_mode(folder)) != 0 && errno != EEXIST)
-            return model_fail(error, "%.120s: the folder cannot be made: %s", folder,
-                              strerror(errno));
-        *at = '/';
-    }
-    return true;
-}
-
-/* A new file beside `path`, whose name replaces `name`; below 0 with a sentence. */
-static int temporary_make(const char *path, char name[PROFILE_PATH_CHARS + 16],
-                          struct model_error *error)
-{
-    if (!make_folders(path, error))
-        return -1;
-    /* Not mkstemp, which makes it for its owner alone, whatever the umask allows. */
-    snprintf(name, PROFILE_PATH_CHARS + 16, "%.*s.%d", PROFILE_PATH_CHARS - 1, path,
-             (int) getpid());
-    unlink(name);
-    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0)
-        model_fail(error, "%.120s: cannot be written: %s", path, strerror(errno));
-    return fd;
-}
-
 bool profile_can_write(const char *path, struct model_error *error)
 {
-    char name[PROFILE_PATH_CHARS + 16];
-    int fd = temporary_make(path, name, error);
-    if (fd < 0)
+    struct whole_file file;
+    if (!whole_file_begin(&file, path, 0666, error))
         return false;
-    close(fd);
-    unlink(name);
+    whole_file_drop(&file);
     return true;
 }
 
-bool profile_write(const char *path, const struct lane_file *file, struct model_error *error)
+bool profile_write(const char *path, const struct lane_file *profile, struct model_error *error)
 {
-    char name[PROFILE_PATH_CHARS + 16];
-    int fd = temporary_make(path, name, error);
-    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
-    if (fd < 0)
+    struct whole_file file;
+    if (!whole_file_begin(&file, path, 0666, error))
         return false;
-    if (!out) {
-        close(fd);
-        unlink(name);
-        return model_fail(error, "%.120s: no memory to write it", path);
-    }
-    print_profile(out, file);
-    bool written = !ferror(out);
-    written = fclose(out) == 0 && written;
-    if (written && rename(name, path) == 0)
-        return true;
-    int why = errno;
-    unlink(name);
-    return model_fail(error, "%.120s: cannot be written: %s", path, strerror(why));
+    print_profile(file.out, profile);
+    return whole_file_end(&file, error);
 }
