@@ -3,7 +3,6 @@
  */
 #include "btl/shm/shm.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/compat/component.h"

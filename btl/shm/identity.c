@@ -4,8 +4,6 @@
 #include "btl/shm/shm.h"
 
 #include <errno.h>
-#include <sched.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>

@@ -4,7 +4,6 @@
 #include "btl/verbs/verbs.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 

@@ -3,7 +3,6 @@
 #include "common/compat/param.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/lane/attr.h"

@@ -4,7 +4,6 @@
 #include "common/model/protocol.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/model/cost.h"

@@ -2,7 +2,6 @@
 /* Tables of what messages took, and the same to plot. */
 #include "report.h"
 
-#include <math.h>
 
 #include "common/model/number.h"
 #include "common/report/table.h"

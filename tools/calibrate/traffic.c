@@ -2,7 +2,6 @@
 /* Sends and receives messages in the order that rank 0 gives. */
 #include "traffic.h"
 
-#include <math.h>
 #include <mpi.h>
 #include <string.h>
 #include <sys/mman.h>

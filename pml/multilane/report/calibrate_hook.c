@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/attributes.h"
 #include "common/compat/version.h"
 #include "base/multilane.h"
 #include "multilane/measure.h"

@@ -4,13 +4,11 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/lane/declared.h"
 #include "common/model/number.h"
 #include "lane/extension.h"
-#include "wire/wire.h"
 #include "plan/attributes.h"
 #include "plan/used_profile.h"
 #include "base/parameters.h"
