@@ -5,24 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-_Static_assert((int) MULTILANE_BY_SEND == (int) MODEL_BY_SEND &&
-                   (int) MULTILANE_BY_GET == (int) MODEL_BY_GET &&
-                   (int) MULTILANE_BY_PUT == (int) MODEL_BY_PUT &&
-                   (int) MULTILANE_WAYS == (int) MODEL_BY_BOTH &&
-                   MULTILANE_LANE_RANGES_MAX <= MODEL_LANE_RANGES_MAX,
-               "the ways and ranges of both are the same");
-
-#define SAME_PLACE(of_extension, of_model)                                                         \
-    (offsetof(struct multilane_lane_range, of_extension) ==                                        \
-     offsetof(struct model_lane_range, of_model))
-_Static_assert(sizeof(struct multilane_lane_range) == sizeof(struct model_lane_range) &&
-                   SAME_PLACE(largest_bytes, largest_bytes) && SAME_PLACE(latency_s, latency_s) &&
-                   SAME_PLACE(bandwidth_bytes_s, bandwidth_bytes_s) &&
-                   SAME_PLACE(overhead_send_s, overhead_send_s) &&
-                   SAME_PLACE(overhead_receive_s, overhead_receive_s) &&
-                   SAME_PLACE(registration_s, reg_cost_s) &&
-                   SAME_PLACE(registration_s_byte, reg_growth_s_byte),
-               "one table of attributes is for both");
+_Static_assert(MULTILANE_LANE_RANGES_MAX <= MODEL_LANE_RANGES_MAX, "what a BTL declares fits");
 
 struct conversion {
     const struct declared_btl *btl;
@@ -93,8 +76,8 @@ void declared_attributes(const struct declared_btl *btl,
     if (attributes->device[0] && attributes->device[sizeof(attributes->device) - 1] == '\0')
         snprintf(lane->name, sizeof(lane->name), "%s:%.40s", btl->name, attributes->device);
     lane->can = abilities(btl, attributes->capabilities);
-    lane->reach = (attributes->memory & MULTILANE_MEMORY_HOST ? MODEL_MEMORY_HOST : 0) |
-                  (attributes->memory & MULTILANE_MEMORY_CUDA ? MODEL_MEMORY_CUDA : 0);
+    lane->reach = (attributes->memory & MODEL_MEMORY_HOST ? MODEL_MEMORY_HOST : 0) |
+                  (attributes->memory & MODEL_MEMORY_CUDA ? MODEL_MEMORY_CUDA : 0);
     lane->use = MODEL_USE_BOTH;
     lane->group = attributes->capacity_group;
     lane->short_max_bytes = attributes->short_max_bytes;

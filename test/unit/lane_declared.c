@@ -19,7 +19,7 @@ static struct model_error complaint; /* of the last declaration */
 
 static struct multilane_lane_attributes good_attributes(void)
 {
-    struct multilane_lane_attributes attributes = {.memory = MULTILANE_MEMORY_HOST,
+    struct multilane_lane_attributes attributes = {.memory = MODEL_MEMORY_HOST,
                                                    .capabilities = MULTILANE_CAN_DELIVER,
                                                    .capacity_group = 3,
                                                    .short_max_bytes = 100,
@@ -29,9 +29,9 @@ static struct multilane_lane_attributes good_attributes(void)
     for (int way = 0; way < MULTILANE_WAYS; way++) {
         attributes.cost[way].range_count = 2;
         attributes.cost[way].ranges[0] =
-            (struct multilane_lane_range){4096, 1e-7 * (way + 1), 5e9, 2e-7, 3e-7, 4e-6, 5e-11};
+            (struct model_lane_range){4096, 1e-7 * (way + 1), 5e9, 2e-7, 3e-7, 4e-6, 5e-11};
         attributes.cost[way].ranges[1] =
-            (struct multilane_lane_range){UINT64_MAX, 2e-7, 0, -1, -1, -1, -1};
+            (struct model_lane_range){UINT64_MAX, 2e-7, 0, -1, -1, -1, -1};
     }
     return attributes;
 }
@@ -72,7 +72,7 @@ static void no_ability_without_its_ground(void)
     struct multilane_lane_attributes attributes = good_attributes();
     struct model_lane lane;
     struct declared_btl btl = able;
-    attributes.cost[MULTILANE_BY_GET].range_count = 0;
+    attributes.cost[MODEL_BY_GET].range_count = 0;
     declared_attributes(&btl, &attributes, &lane, &complaint);
     CHECK(!(lane.can & MODEL_CAN_GET) && lane.can & MODEL_CAN_PUT, "a get without a cost");
     btl.can_put = btl.can_send = false;
@@ -138,7 +138,7 @@ static void what_cannot_be_is_replaced_and_named(void)
         struct multilane_lane_attributes attributes = good_attributes();
         struct model_lane lane;
         struct model_error why;
-        attributes.cost[MULTILANE_BY_SEND].ranges[0] = (struct multilane_lane_range){
+        attributes.cost[MODEL_BY_SEND].ranges[0] = (struct model_lane_range){
             4096, cases[i].latency_s,          cases[i].bandwidth_bytes_s, cases[i].overhead_s, 0,
             0,    cases[i].registration_s_byte};
         declared_attributes(&able, &attributes, &lane, &complaint);
@@ -153,8 +153,8 @@ static void odd_values_are_used_without_a_word(void)
 {
     struct multilane_lane_attributes attributes = good_attributes();
     struct model_lane lane;
-    attributes.cost[MULTILANE_BY_SEND].ranges[0] =
-        (struct multilane_lane_range){4096, 60, 1, 30, 30, 20, 11};
+    attributes.cost[MODEL_BY_SEND].ranges[0] =
+        (struct model_lane_range){4096, 60, 1, 30, 30, 20, 11};
     declared_attributes(&able, &attributes, &lane, &complaint);
     const struct model_lane_range *range = &lane.cost[MODEL_BY_SEND].ranges[0];
     CHECK(!complaint.text[0], "%s", complaint.text);
