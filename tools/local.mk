@@ -71,7 +71,6 @@ multilane_plan_LDADD = libmultilane_tools.la
 bin_PROGRAMS += multilane-calibrate
 multilane_calibrate_SOURCES = \
 	tools/calibrate/calibrate.c \
-	tools/calibrate/device.c tools/calibrate/device.h \
 	tools/calibrate/measure.c tools/calibrate/measure.h \
 	tools/calibrate/report.c tools/calibrate/report.h \
 	tools/calibrate/traffic.c tools/calibrate/traffic.h

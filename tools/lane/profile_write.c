@@ -117,11 +117,6 @@ static void print_profile(FILE *out, const struct lane_file *file)
     fprintf(out, "header = %u\n", (unsigned) file->around.header_bytes);
     print_size(out, "credit", file->around.eager_max_bytes);
     fprintf(out, "registered = %s\n", file->around.registration_cached ? "yes" : "no");
-    if (file->profile.device[0]) {
-        fprintf(out, "device = %s\n\n[copy cuda]\n", file->profile.device);
-        print_real(out, "cost", file->around.copy[1].fixed_s);
-        print_real(out, "growth", file->around.copy[1].s_byte);
-    }
     for (uint32_t i = 0; i < file->group_count; i++) {
         fprintf(out, "\n[group %s]\n", file->group_names[file->groups[i].id - 1].name);
         print_real(out, "bandwidth", file->groups[i].bandwidth_bytes_s);

@@ -283,32 +283,6 @@ measured not-in-time 2 "copies between host and device: not measured" delay-us=4
 mpi_fails cuda.measured.refused "pml_multilane_device_measure_ms is -1; it can be 0 to " 1 \
     --mca pml multilane --mca btl self,cuda --mca pml_multilane_device_measure_ms -1 \
     -x LD_LIBRARY_PATH="$build/test/fake" -- device self
-# multilane-calibrate --device writes them into a profile, and a job with that profile measures nothing.
-# A profile holds for one name of a device.
-cuda_calibrated() {
-    local profile=$build/device-profile output
-    rm -f "$profile"
-    output=$(mpirun_run 2 --mca pml multilane --mca btl self,shm,cuda --mca pml_multilane_profile none \
-        -x LD_LIBRARY_PATH="$build/test/fake" -x MULTILANE_FAKE_CUDA=devices=1 -- \
-        "$build/multilane-calibrate" --quick --device --output "$profile" 2>&1)
-    printf '%s\n' "$output"
-    grep -q 'device memory of a stand-in' <<<"$output" &&
-        grep -q 'opening memory .* us; copied from while both use the device in turns' <<<"$output" &&
-        ! grep -q 'not measured' <<<"$output" &&
-        grep -q '^device = a stand-in' "$profile" && grep -q '^.lane cuda:ipc@node' "$profile" || return 1
-    output=$(mpirun_run 2 --mca pml multilane --mca btl self,shm,cuda --mca pml_multilane_explain 1 \
-        --mca pml_multilane_profile "$profile" -x LD_LIBRARY_PATH="$build/test/fake" -- device measured 2>&1)
-    printf '%s\n' "$output"
-    grep -q ' 0 of 2 processes measured a device' <<<" $output" &&
-        grep -q 'copies between host and device: .*, profile' <<<"$output" &&
-        grep -Eq 'cuda:ipc +get .* profile' <<<"$output" || return 1
-    sed -i 's/^device = .*/device = another/' "$profile"
-    output=$(mpirun_run 2 --mca pml multilane --mca btl self,shm,cuda \
-        --mca pml_multilane_profile "$profile" -x LD_LIBRARY_PATH="$build/test/fake" -- device measured 2>&1)
-    printf '%s\n' "$output"
-    grep -q '2 of 2 processes measured a device' <<<"$output"
-}
-check "${prefix}cuda.calibrate" cuda_calibrated
 device_costs_set
 
 # The same on a device, where there is one.
