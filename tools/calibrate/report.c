@@ -2,7 +2,6 @@
 /* Tables of what messages took, and the same to plot. */
 #include "report.h"
 
-
 #include "common/model/number.h"
 #include "common/report/table.h"
 #include "tools/plot.h"
@@ -36,15 +35,13 @@ static void size_row(struct table *table, const struct lane_result *result, cons
     int chosen = (int) plan_lookup(plan, bytes)->protocol_index;
     const struct lane_time *time = &result->times.at[chosen][bucket];
     int other = quickest(&result->times, bucket, chosen);
-    char size[NUMBER_SIZE_CHARS], took[NUMBER_TIME_CHARS], other_took[NUMBER_TIME_CHARS];
     if (!time->messages)
         return;
-    table_row(table, "%s\t%s\t%s\t%.0f %%\t%u\t%s\t%s", number_print_size(bytes, size),
-              model_protocols[chosen]->name, number_print_time(time->seconds, took),
+    table_row(table, "%s\t%s\t%s\t%.0f %%\t%u\t%s\t%s", number_size(bytes).text,
+              model_protocols[chosen]->name, number_time(time->seconds).text,
               100 * time->spread_s / time->seconds, (unsigned) time->messages,
               other < 0 ? "" : model_protocols[other]->name,
-              other < 0 ? ""
-                        : number_print_time(result->times.at[other][bucket].seconds, other_took));
+              other < 0 ? "" : number_time(result->times.at[other][bucket].seconds).text);
 }
 
 void report_lane(FILE *out, const struct lane_result *result,
@@ -64,10 +61,8 @@ void report_lane(FILE *out, const struct lane_result *result,
         size_row(&table, result, plan, bucket);
     table_print(&table, out, "  ");
     for (uint32_t i = 1; i < plan->entry_count; i++) {
-        char size[NUMBER_SIZE_CHARS];
         fprintf(out, "%s%s from %s", i == 1 ? "  switches: " : ", ",
-                plan->entries[i].protocol->name,
-                number_print_size(plan->entries[i].first_bytes, size));
+                plan->entries[i].protocol->name, number_size(plan->entries[i].first_bytes).text);
     }
     fputs(plan->entry_count > 1 ? "\n" : "", out);
     plan_free(plan);

@@ -8,17 +8,15 @@
 
 static void print_real(FILE *out, const char *key, double value)
 {
-    char text[NUMBER_REAL_CHARS];
     /* The reader knows no infinite bandwidth; this one is the largest it takes. */
     fprintf(out, "%s = %s\n", key,
-            number_print_real(isinf(value) ? LANE_FILE_BANDWIDTH_MOST : value, text));
+            number_real(isinf(value) ? LANE_FILE_BANDWIDTH_MOST : value).text);
 }
 
 static void print_size(FILE *out, const char *key, uint64_t value)
 {
-    char text[NUMBER_SIZE_CHARS];
     if (value)
-        fprintf(out, "%s = %s\n", key, number_print_size(value, text));
+        fprintf(out, "%s = %s\n", key, number_size(value).text);
 }
 
 static bool registers(const struct model_lane *lane)
@@ -79,7 +77,6 @@ static void print_bits(FILE *out, const char *key, uint32_t bits, int count,
 
 static void print_lane(FILE *out, const struct lane_file *file, const struct model_lane *lane)
 {
-    char size[NUMBER_SIZE_CHARS];
     fprintf(out, "\n[lane %s]\n", lane->name);
     print_bits(out, "can", lane->can, MODEL_ABILITIES, model_ability_name);
     print_bits(out, "reach", lane->reach, MODEL_MEMORIES, model_memory_name);
@@ -87,7 +84,7 @@ static void print_lane(FILE *out, const struct lane_file *file, const struct mod
         fprintf(out, "group = %s\n", file->group_names[lane->group - 1].name);
     print_size(out, "short_max", lane->short_max_bytes);
     print_size(out, "copied_max", lane->copied_max_bytes);
-    fprintf(out, "zcopied_max = %s\n", number_print_size(lane->zcopied_max_bytes, size));
+    fprintf(out, "zcopied_max = %s\n", number_size(lane->zcopied_max_bytes).text);
     fprintf(out, "pieces_max = %u\ndistance = %u\ncard = %u\n", (unsigned) lane->pieces_max,
             (unsigned) lane->distance, (unsigned) lane->card);
     if (lane->reg_cached_s >= 0)
@@ -98,7 +95,7 @@ static void print_lane(FILE *out, const struct lane_file *file, const struct mod
         print_real(out, "shared", lane->shared_bytes_s);
     print_ways(out, lane, UINT64_MAX);
     for (uint64_t end = next_end(lane, 1); end != UINT64_MAX; end = next_end(lane, end + 1)) {
-        fprintf(out, "[range %s %s]\n", lane->name, number_print_size(end, size));
+        fprintf(out, "[range %s %s]\n", lane->name, number_size(end).text);
         print_ways(out, lane, end);
     }
 }

@@ -22,7 +22,6 @@ static void lane_add(char text[TEXT_CHARS], const struct model_lane *lane)
     struct peer_class class = {.lane_count = 1, .lanes = (struct model_lane *) lane};
     struct plan_input input;
     struct model_error error;
-    char size[NUMBER_SIZE_CHARS];
     class_plan_input(&class, CLASS_CONTIGUOUS, &input);
     struct plan *plan = plan_build(&input, &error);
     if (!plan)
@@ -33,8 +32,7 @@ static void lane_add(char text[TEXT_CHARS], const struct model_lane *lane)
         text_more(text, TEXT_CHARS, "%s%s%s", i ? ", " : ": ", plan->entries[i].protocol->name,
                   is_last ? " above" : " to ");
         if (!is_last)
-            text_more(text, TEXT_CHARS, "%s",
-                      number_print_size(plan->entries[i].largest_bytes, size));
+            text_more(text, TEXT_CHARS, "%s", number_size(plan->entries[i].largest_bytes).text);
     }
     plan_free(plan);
 }
