@@ -29,7 +29,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
                                 struct multilane_lane_attributes *out)
 {
     /* Without a peer: the kernel copies between processes of one user, unless it is told not to. */
-    bool can_copy = peer ? shm_copy_expected(peer) : strcmp(shm.single_copy_text, "none") != 0;
+    bool can_copy = peer ? shm_copy_expected(peer) : strcmp(shm.single_copy.text, "none") != 0;
 
     if (!btl)
         btl = &shm_module;

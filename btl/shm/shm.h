@@ -5,6 +5,7 @@
 #define MULTILANE_SHM_H
 
 #include "common/compat/btl.h"
+#include "common/compat/param.h"
 #include "common/compat/threads.h"
 #include "common/lane/last_cache.h"
 #include "common/ring/ring.h"
@@ -217,11 +218,10 @@ enum shm_bells {
 /* The state of the component. */
 struct shm_state {
     /* parameters */
-    const char *single_copy_text;
+    struct param_word single_copy; /* enum shm_single_copy */
     const char *ring_bytes_text;
     const char *memory_max_text;
     struct attr_parameters lane; /* attributes by parameters */
-    enum shm_single_copy single_copy;
 
     struct shm_record record;
     uint32_t connection_count;

@@ -553,7 +553,8 @@ static void device_memory_open(struct verbs_module *module)
 {
     char why[256] = "btl_verbs_dmabuf is none";
 
-    if (!verbs.no_dmabuf && verbs_dmabuf_is_supported(module->pd, why, sizeof(why)))
+    if (strcmp(verbs.dmabuf.text, "none") != 0 &&
+        verbs_dmabuf_is_supported(module->pd, why, sizeof(why)))
         verbs_dmabuf_open(&module->dmabuf, module->pd);
     else
         VERBS_VERBOSE("%s: device memory passes through memory of the host: %s", module->device,

@@ -215,7 +215,7 @@ cuda_mapped old no-map "the driver has no mapped memory"
 # Handles of the other process are bounded: one at a time, and each message needs another.
 mpi cuda.one-handle 2 --mca pml multilane --mca btl self,shm,cuda --mca btl_cuda_handles_max 1 \
     -x LD_LIBRARY_PATH="$build/test/fake" -- device many
-mpi_says cuda.handles-refused "btl_cuda_handles_max is 0; it can be 1 to " 1 --mca pml multilane \
+mpi_says cuda.handles-refused "btl_cuda_handles_max is 0; it can be 1 or more" 1 --mca pml multilane \
     --mca btl self,cuda --mca btl_cuda_handles_max 0 -x LD_LIBRARY_PATH="$build/test/fake" -- device self
 
 # The driver fails in the middle: an error in its own words, and no process waits for ever.
@@ -280,7 +280,7 @@ long="--mca pml_multilane_device_measure_ms 5000"
 mpi cuda.measured.locked 2 --mca pml multilane --mca btl self,shm,cuda \
     -x LD_LIBRARY_PATH="$build/test/fake" -- device locked
 measured not-in-time 2 "copies between host and device: not measured" delay-us=4000
-mpi_fails cuda.measured.refused "pml_multilane_device_measure_ms is -1; it can be 0 to " 1 \
+mpi_fails cuda.measured.refused "pml_multilane_device_measure_ms is -1; it can be 0 or more" 1 \
     --mca pml multilane --mca btl self,cuda --mca pml_multilane_device_measure_ms -1 \
     -x LD_LIBRARY_PATH="$build/test/fake" -- device self
 device_costs_set
