@@ -41,18 +41,14 @@ static void lane_add(char text[TEXT_CHARS], const struct model_lane *lane)
 static void ours_add(char text[TEXT_CHARS], const char *name)
 {
     const struct multilane_extension *extension = lane_extension_named(name);
-    struct declared_btl btl = {.name = name,
-                               .can_send = true,
-                               .can_send_immediately = true,
-                               .can_get = true,
-                               .can_put = true};
+    uint32_t can = MODEL_CAN_SEND | MODEL_CAN_GET | MODEL_CAN_PUT;
     struct multilane_lane_attributes declared;
     struct model_error complaint;
     struct model_lane lane;
     if (!extension || extension->attributes(NULL, NULL, &declared) < 0)
         return;
-    btl.can_send_immediately = declared.short_max_bytes > 0;
-    declared_attributes(&btl, &declared, &lane, &complaint);
+    can |= declared.short_max_bytes > 0 ? MODEL_CAN_SHORT : 0;
+    declared_attributes(name, can, &declared, &lane, &complaint);
     attributes_of_user(name, true, &lane);
     lane_add(text, &lane);
 }
