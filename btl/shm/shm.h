@@ -14,8 +14,6 @@
 #include "common/lane/host.h"
 #include "multilane/extension.h"
 
-#include <time.h>
-
 #include "opal/class/opal_free_list.h"
 #include "opal/class/opal_list.h"
 #include "opal/mca/btl/base/base.h"
@@ -291,14 +289,6 @@ struct shm_state {
 /* shm.c. Open MPI knows the component as mca_btl_shm_component (component.c). */
 extern struct shm_state shm;
 extern mca_btl_base_module_t shm_module;
-
-static inline uint64_t shm_now_ns(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t) time.tv_sec * 1000000000 + (uint64_t) time.tv_nsec;
-}
 
 #define SHM_SAY(...) opal_output(0, "btl/shm: " __VA_ARGS__)
 #define SHM_VERBOSE(...)                                                                           \

@@ -14,15 +14,9 @@
 #include <unistd.h>
 
 #include "common/lane/kernel_text.h"
+#include "common/lock/clock.h"
 
 #define TRIES 10 /* of a snapshot that the owner does not change meanwhile */
-
-static uint64_t clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
-}
 
 /* --- the page --------------------------------------------------------------------------------- */
 
@@ -165,7 +159,7 @@ enum page_found sample_read(int pid, struct sample *sample, char why[PAGE_COMPLA
         return found;
     size_t bytes = page_read(fd, &sample->page);
     close(fd);
-    sample->now_ns = clock_ns();
+    sample->now_ns = clock_read_ns(CLOCK_MONOTONIC);
     if (!page_check(&sample->page, bytes, why))
         return PAGE_REFUSED;
     if (!is_owner(pid, &sample->page))

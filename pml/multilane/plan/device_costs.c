@@ -20,6 +20,7 @@
 #include "base/multilane.h"
 #include "base/parameters.h"
 #include "common/compat/modex.h"
+#include "common/lock/clock.h"
 #include "common/memory/device_measure.h"
 #include "plan/node_costs.h"
 
@@ -243,11 +244,6 @@ static void page_unlock(void)
 
 /* --- measuring, under both locks -------------------------------------------------------------- */
 
-static double now_s(void)
-{
-    return 1e-9 * (double) clock_now_ns();
-}
-
 /* False: there is no memory, and nothing is kept. */
 static bool blocks_make(struct device_measure *measure)
 {
@@ -302,7 +298,7 @@ static void pairs_measure(struct device_measure *measure, uint32_t mine, double 
     for (uint32_t i = 0; i < costs.page->count; i++) {
         const struct device_entry *other = &costs.page->devices[i];
         struct device_pair *pair = &costs.page->pairs[mine][i];
-        measure->seconds = until_s - now_s();
+        measure->seconds = until_s - clock_exact_s();
         if (!atomic_load_explicit(&other->owner, memory_order_relaxed) || is_me(&other->owner) ||
             device_pair_check(pair) || !(measure->seconds > 0))
             continue;
@@ -396,7 +392,7 @@ static void turns_begin(struct device_entry *entry)
 
 static void entry_meet(const struct driver_uuid *uuid, struct copier *copier)
 {
-    double start_s = now_s(), most_s = 1e-3 * parameters.device_measure_ms;
+    double start_s = clock_exact_s(), most_s = 1e-3 * parameters.device_measure_ms;
     struct device_measure measure = {.copier = copier, .seconds = most_s, .rounds = ROUNDS};
     uint32_t index = entry_find(uuid);
     if (index == DEVICES_MAX || costs.blocks[index].copier || !blocks_make(&measure))
@@ -412,9 +408,10 @@ static void entry_meet(const struct driver_uuid *uuid, struct copier *copier)
     costs.page->devices[index].processes++;
     atomic_fetch_or_explicit(&costs.mine, UINT32_C(1) << index, memory_order_relaxed);
     atomic_fetch_add_explicit(&costs.page->changes, 1, memory_order_relaxed);
-    opal_output_verbose(
-        10, ompi_pml_base_framework.framework_output, "multilane: device %u: %s in %.1f ms", index,
-        is_new ? "measured" : "measured by another process, looked at", (now_s() - start_s) * 1e3);
+    opal_output_verbose(10, ompi_pml_base_framework.framework_output,
+                        "multilane: device %u: %s in %.1f ms", index,
+                        is_new ? "measured" : "measured by another process, looked at",
+                        (clock_exact_s() - start_s) * 1e3);
 }
 
 /* --- meeting ---------------------------------------------------------------------------------- */
