@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "common/lane/kernel_text.h"
-#include "common/lane/processor_list.h"
+#include "common/lane/locality.h"
 
 /* A path names a GID by 8 bits. */
 #define GID_INDEX_MAX    255u
@@ -296,21 +296,11 @@ static uint32_t megabits_of(struct verbs_module *module, const struct ibv_port_a
 /* Whether the processors near the device are none of those that this process may use. */
 static bool device_is_far(struct verbs_module *module)
 {
-    char text[256];
-    const char *list = text;
-    unsigned first, last;
-    cpu_set_t mine;
-    bool is_listed = false;
+    char cpus[LOCALITY_CPUS_CHARS];
 
-    if (!kernel_line(text, sizeof(text), "/sys/class/infiniband/%s/device/local_cpulist",
-                     ibv_get_device_name(module->context->device)) ||
-        sched_getaffinity(0, sizeof(mine), &mine) != 0)
-        return false;
-    for (; processor_range(&list, &first, &last); is_listed = true)
-        for (; first <= last && first < CPU_SETSIZE; first++)
-            if (CPU_ISSET(first, &mine))
-                return false;
-    return is_listed;
+    return kernel_line(cpus, sizeof(cpus), "/sys/class/infiniband/%s/device/local_cpulist",
+                       ibv_get_device_name(module->context->device)) &&
+           !locality_is_near(cpus);
 }
 
 #define RAILS_BY_RULE 2

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Places of devices: the card from the kernel's tree of devices, the distance from hwloc. */
+/* Places of devices, from the kernel's tree of devices. */
+#define _GNU_SOURCE
 #include "common/lane/locality.h"
-
-#include "config.h"
 
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef MULTILANE_HAVE_HWLOC
-#include <hwloc.h>
-#endif
 
 #include "common/lane/kernel_text.h"
+#include "common/lane/processor_list.h"
 
 #define SYSFS "/sys"
 
@@ -120,78 +117,9 @@ double locality_link(const char *sysfs, const char *device)
     return megabits * 1e6 / 8 * LINK_PACKETS;
 }
 
-#ifdef MULTILANE_HAVE_HWLOC
-
-/* A topology that another copy of hwloc made is looked at only if it is laid out as ours. */
-static bool is_readable(struct hwloc_topology *topology)
+bool locality_is_near(const char *cpus)
 {
-    return topology && hwloc_topology_abi_check(topology) == 0;
+    cpu_set_t mine;
+    return !cpus[0] || sched_getaffinity(0, sizeof(mine), &mine) != 0 ||
+           processor_list_meets(cpus, &mine);
 }
-
-bool locality_of_process(struct hwloc_topology *topology, char cpus[LOCALITY_CPUS_CHARS])
-{
-    hwloc_bitmap_t set = is_readable(topology) ? hwloc_bitmap_alloc() : NULL;
-    int length = -1;
-    if (set && hwloc_get_cpubind(topology, set, HWLOC_CPUBIND_PROCESS) == 0)
-        length = hwloc_bitmap_list_snprintf(cpus, LOCALITY_CPUS_CHARS, set);
-    hwloc_bitmap_free(set);
-    return length > 0 && length < LOCALITY_CPUS_CHARS;
-}
-
-static hwloc_bitmap_t cpus_read(struct hwloc_topology *topology, const char *text)
-{
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    if (set && hwloc_bitmap_list_sscanf(set, text) != 0)
-        hwloc_bitmap_zero(set);
-    if (set)
-        hwloc_bitmap_and(set, set, hwloc_topology_get_complete_cpuset(topology));
-    return set;
-}
-
-static uint32_t levels_up(struct hwloc_topology *topology, hwloc_const_bitmap_t here,
-                          hwloc_const_bitmap_t device)
-{
-    hwloc_obj_t object = hwloc_get_obj_covering_cpuset(topology, device);
-    uint32_t levels = 0;
-    while (object && !hwloc_bitmap_intersects(object->cpuset, here)) {
-        hwloc_obj_t up = object->parent;
-        /* A level that adds no processor is none. */
-        levels += up && !hwloc_bitmap_isequal(up->cpuset, object->cpuset);
-        object = up;
-    }
-    return object ? levels : 0;
-}
-
-uint32_t locality_distance(struct hwloc_topology *topology, const char *here,
-                           const char *device_cpus)
-{
-    uint32_t levels = 0;
-    if (!is_readable(topology) || !here[0] || !device_cpus[0])
-        return 0;
-    hwloc_bitmap_t own = cpus_read(topology, here), near = cpus_read(topology, device_cpus);
-    if (own && near && !hwloc_bitmap_iszero(own) && !hwloc_bitmap_iszero(near))
-        levels = levels_up(topology, own, near);
-    hwloc_bitmap_free(own);
-    hwloc_bitmap_free(near);
-    return levels;
-}
-
-#else /* every device is as near as any other */
-
-bool locality_of_process(struct hwloc_topology *topology, char cpus[LOCALITY_CPUS_CHARS])
-{
-    (void) topology;
-    cpus[0] = '\0';
-    return false;
-}
-
-uint32_t locality_distance(struct hwloc_topology *topology, const char *here,
-                           const char *device_cpus)
-{
-    (void) topology;
-    (void) here;
-    (void) device_cpus;
-    return 0;
-}
-
-#endif

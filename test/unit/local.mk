@@ -229,8 +229,7 @@ TESTS += test/unit/crowd test/unit/startup_threads
 test_unit_startup_threads_LDADD = libmultilane_common.la -lpthread -ldl -lm
 test_unit_crowd_LDADD = libmultilane_common.la -lm
 test_unit_lane_locality_SOURCES = test/unit/lane_locality.c
-test_unit_lane_locality_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS)
-test_unit_lane_locality_LDADD = libmultilane_common.la $(HWLOC_LIBS) -lm
+test_unit_lane_locality_LDADD = libmultilane_common.la -lm
 test_unit_report_table_SOURCES = test/unit/report_table.c
 test_unit_report_table_LDADD = libmultilane_common.la
 
