@@ -45,7 +45,8 @@ static double quota_of_group(const char *folder)
 
     if (kernel_text(text, sizeof(text), "%s/cpu.max", folder))
         return quota_parse(text, text + strcspn(text, " "));
-    (void) kernel_text(text, sizeof(text), "%s/cpu.cfs_quota_us", folder);
+    if (!kernel_text(text, sizeof(text), "%s/cpu.cfs_quota_us", folder))
+        return INFINITY;
     (void) kernel_text(period, sizeof(period), "%s/cpu.cfs_period_us", folder);
     return quota_parse(text, period);
 }
@@ -96,6 +97,8 @@ static double least_of_line(const struct limit *limit, char *line, const char *m
         return INFINITY;
     snprintf(place, sizeof(place), "%s/%s", mount, list);
     double named = least_of_levels(limit, place, group);
+    if (strcmp(list, limit->controller) == 0)
+        return named;
     snprintf(place, sizeof(place), "%s/%s", mount, limit->controller);
     return fmin(named, least_of_levels(limit, place, group));
 }

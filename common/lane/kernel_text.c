@@ -12,15 +12,12 @@
 static bool text_read(char *text, size_t size, const char *format, va_list arguments)
 {
     char path[PATH_MAX];
-    size_t length = 0;
-    ssize_t got = -1;
     bool fits = vsnprintf(path, sizeof(path), format, arguments) < (int) sizeof(path);
     int fd = fits ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    while (fd >= 0 && (got = read(fd, text + length, size - 1 - length)) > 0)
-        length += (size_t) got;
+    ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
     if (fd >= 0)
         close(fd);
-    text[length] = '\0';
+    text[got < 0 ? 0 : got] = '\0';
     return got >= 0;
 }
 

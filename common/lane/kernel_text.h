@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* All that fits, as a text that ends; the path is given as to printf. False, and an empty text: it
- * cannot be read. */
+/* What one read gives of all that fits, as a text that ends; the path is given as to printf. False,
+ * and an empty text: it cannot be read. */
 __attribute__((format(printf, 3, 4))) bool kernel_text(char *text, size_t size, const char *path,
                                                        ...);
 
