@@ -313,7 +313,7 @@ else
 fi
 
 # test/gpu over the stand-in, which its report says; where there is no device and
-# nothing is said of a stand-in, it says so. Half a minute: it calibrates.
+# nothing is said of a stand-in, it says so.
 gpu_command() {
     local report=$build/gpu-report.txt
     device_costs_unset
@@ -322,7 +322,7 @@ gpu_command() {
         return 1
     }
     grep -q 'THE DRIVER IS A STAND-IN' "$report" && grep -q 'tests: 1 passed, 0 failed' "$report" &&
-        grep -q 'copies between host and device: ' "$report" && grep -q '^device = a stand-in' "$report"
+        grep -q 'copies between host and device: ' "$report"
 }
 gpu_command_alone() {
     ! "$top/test/gpu" --build "$build" 2>"$build/gpu-said" && grep 'no CUDA device' "$build/gpu-said"
