@@ -3,7 +3,7 @@
 # cannot touch that memory, copies really happen later, and what a device may lack is switched off.
 # No figure is ever taken from it.
 
-# What a device, a driver or a machine may lack, lanes that lose messages, and multilane-calibrate are
+# What a device, a driver or a machine may lack, and lanes that lose messages are
 # the same in each series; those make datatypes, requests, errors, collectives and windows different. A
 # sanitizer sees each way and each error once.
 elsewhere_only 'series=cuda.@(ipc.@(types|persistent|probe|many|ends)|staged.@(types|persistent|many|self-long)|
@@ -15,7 +15,7 @@ no-driver|collectives-off|old-driver|ompi_info)' \
 staged-tcp|several-lanes|kernels.@(shm|many|other-code|fail|no-file)|no-ipc|late-copies.ipc.many|capture.ipc|halo|
 ipc-own-device-many|ipc-refused*|ipc-one-many|no-pinned|collective|in-place|
 collectives.@(operations|under-way|neighbouring-images|packed|late-copies|fail)|other-device.hip|window|
-mapped-@(fd|again|few*)|one-handle|copies-fail.*|lost.*|reset.*|freed|not-shared|measured.@(lanes|each)|calibrate|gpu|gpu-command-alone|
+mapped-@(fd|again|few*)|one-handle|copies-fail.*|lost.*|reset.*|freed|not-shared|measured.@(lanes|each)|gpu|gpu-command-alone|
 no-driver|says-why)'
 
 # What a stand-in takes is no measure: which way messages go is set here. The tests of measuring, at
