@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/lane/whole_file.h"
+#include "common/model/number.h"
 #include "common/model/protocol.h"
 
 #define FIRST_LINE "multilane history 1\n"
@@ -19,7 +20,7 @@
 #define PS_MOST  UINT64_C(1000000000000000)
 
 /* The numbers of a start. */
-#define COSTS (3 + 2 * STARTUP_SIZES + STARTUP_BY_SOCKET)
+#define COSTS ((int) (sizeof(struct startup_costs) / sizeof(double)))
 
 void history_path(const struct fingerprint *machine, char path[PROFILE_PATH_CHARS])
 {
@@ -31,16 +32,7 @@ void history_path(const struct fingerprint *machine, char path[PROFILE_PATH_CHAR
 
 static double *cost_at(struct startup_costs *costs, int index)
 {
-    double *const single[] = {&costs->empty_s, &costs->change_s, &costs->both_s};
-    if (index < 3)
-        return single[index];
-    index -= 3;
-    if (index < STARTUP_SIZES)
-        return &costs->ring_s[index];
-    index -= STARTUP_SIZES;
-    if (index < STARTUP_SIZES)
-        return &costs->kernel_s[index];
-    return &costs->socket_s[index - STARTUP_SIZES];
+    return (double *) (void *) costs + index;
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -154,12 +146,6 @@ void history_add_way(struct history *history, const struct history_way *way)
     history->ways[at] = *way;
 }
 
-static int by_value(const void *one, const void *other)
-{
-    double a = *(const double *) one, b = *(const double *) other;
-    return (a > b) - (a < b);
-}
-
 uint32_t history_costs(const struct history *history, bool is_crowded, struct startup_costs *costs)
 {
     double values[HISTORY_STARTS];
@@ -170,9 +156,8 @@ uint32_t history_costs(const struct history *history, bool is_crowded, struct st
         for (uint32_t j = 0; j < history->start_count; j++)
             if (history->starts[j].is_crowded == is_crowded)
                 values[count++] = *cost_at((struct startup_costs *) &history->starts[j].costs, i);
-        qsort(values, count, sizeof(values[0]), by_value);
         if (count)
-            *cost_at(costs, i) = values[(count - 1) / 2];
+            *cost_at(costs, i) = number_median(values, count);
     }
     return count;
 }

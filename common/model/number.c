@@ -182,6 +182,18 @@ void text_more(char *text, size_t size, const char *format, ...)
     va_end(arguments);
 }
 
+static int by_value(const void *one, const void *other)
+{
+    double a = *(const double *) one, b = *(const double *) other;
+    return (a > b) - (a < b);
+}
+
+double number_median(double *values, uint32_t count)
+{
+    qsort(values, count, sizeof(values[0]), by_value);
+    return values[(count - 1) / 2];
+}
+
 __attribute__((format(printf, 1, 2))) static struct number_text text_of(const char *format, ...)
 {
     struct number_text out;

@@ -39,6 +39,9 @@ static inline const char *number_plural(uint64_t count)
 __attribute__((format(printf, 3, 4))) void text_more(char *text, size_t size, const char *format,
                                                      ...);
 
+/* The value in the middle, the lower of two, of at least one; sorts them. */
+double number_median(double *values, uint32_t count);
+
 /* A number as a text, for one call: number_size(bytes).text. */
 struct number_text {
     char text[32];

@@ -7,18 +7,7 @@
 #include <string.h>
 
 #include "common/lock/clock.h"
-
-static int by_value(const void *one, const void *other)
-{
-    double a = *(const double *) one, b = *(const double *) other;
-    return (a > b) - (a < b);
-}
-
-double median_of(double *values, uint32_t count)
-{
-    qsort(values, count, sizeof(*values), by_value);
-    return count ? values[count / 2] : NAN;
-}
+#include "common/model/number.h"
 
 /* --- several lanes ---------------------------------------------------------------------------- */
 
@@ -144,7 +133,7 @@ double measure_unsteady(const struct lane_times *times)
         for (int j = 0; j < LEARNED_BUCKETS; j++)
             if (times->at[i][j].seconds > 0)
                 apart[count++] = times->at[i][j].spread_s / times->at[i][j].seconds;
-    return count ? median_of(apart, count) : INFINITY;
+    return count ? number_median(apart, count) : INFINITY;
 }
 
 /* --- registration ----------------------------------------------------------------------------- */
@@ -180,7 +169,7 @@ static void copy_measure(struct model_lane *lane)
         values[i] = clock_exact_s() - start;
     }
     if (message && fragments)
-        lane->copy_growth_s_byte = fmax(1e-12, median_of(values, COPIES) / (double) COPY_BYTES);
+        lane->copy_growth_s_byte = fmax(1e-12, number_median(values, COPIES) / (double) COPY_BYTES);
     if (message)
         memory_free(message, COPY_BYTES);
     if (fragments)
@@ -205,10 +194,10 @@ static void registrations_measure(const struct multilane_measure *pml, int peer,
             again[turn * SIZES + i] = clock_exact_s() - middle;
             memory += sizes[i];
         }
-    registration_set(lane, median_of(fresh[SMALL], TURNS), median_of(fresh[LARGE], TURNS));
+    registration_set(lane, number_median(fresh[SMALL], TURNS), number_median(fresh[LARGE], TURNS));
     pml->surroundings(&around);
     if (around.registration_cached)
-        lane->reg_cached_s = median_of(again, SIZES * TURNS);
+        lane->reg_cached_s = number_median(again, SIZES * TURNS);
 }
 
 void measure_registration(const struct multilane_measure *pml, int peer, uint32_t index,
