@@ -45,8 +45,8 @@ dist_bin_SCRIPTS += tools/multilane-doctor
 # What the programs and the unit tests share: models that no component needs, files of lanes.
 noinst_LTLIBRARIES += libmultilane_tools.la
 libmultilane_tools_la_SOURCES = \
-	tools/drawing.c tools/drawing.h \
 	tools/options.c tools/options.h \
+	tools/plot.c tools/plot.h \
 	tools/model/broadcast.c tools/model/broadcast.h \
 	tools/model/cluster.c tools/model/cluster.h \
 	tools/model/equation.c tools/model/equation.h \
@@ -71,7 +71,6 @@ multilane_plan_LDADD = libmultilane_tools.la
 bin_PROGRAMS += multilane-calibrate
 multilane_calibrate_SOURCES = \
 	tools/calibrate/calibrate.c \
-	tools/calibrate/device.c tools/calibrate/device.h \
 	tools/calibrate/measure.c tools/calibrate/measure.h \
 	tools/calibrate/report.c tools/calibrate/report.h \
 	tools/calibrate/traffic.c tools/calibrate/traffic.h

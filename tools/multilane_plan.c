@@ -8,9 +8,9 @@
 #include "common/model/number.h"
 #include "config.h"
 #include "plan_report.h"
-#include "tools/drawing.h"
 #include "tools/lane/lane_input.h"
 #include "tools/options.h"
+#include "tools/plot.h"
 
 #define EXIT_INPUT  2 /* the file or the command line cannot be used */
 #define EXIT_OUTPUT 1 /* the result could not be written */
@@ -40,7 +40,7 @@ static const char usage[] =
     "\n"
     "  --equation           print the sizes that the threshold equation gives instead\n"
     "  --predict SIZE...    print times by protocol and stage for these sizes instead\n"
-    "  --plot OUT.svg       draw times over sizes\n"
+    "  --plot OUT           write times over sizes to OUT, as columns to plot\n"
     "  --json               print for programs\n"
     "  --verbose            print the values of every term, and where attributes come from\n"
     "\n"
@@ -163,12 +163,12 @@ static void lanes_share(struct model_lane *lanes, uint32_t count, struct model_s
 static bool write_plot(const char *name, const struct plan_report *report)
 {
     const struct plan_input *input = report->input;
-    struct drawing_panel panel = {.plan = report->plan, .input = input};
+    struct plot plot = {.plan = report->plan, .input = input};
     struct model_error error;
-    snprintf(panel.title, sizeof panel.title, "Time of a %s of %s over its size, %s",
+    snprintf(plot.title, sizeof plot.title, "Time of a %s of %s over its size, %s",
              model_operation_name(input->around.operation), model_buffer_name(input->around.buffer),
              input->view == COST_OF_MESSAGE ? "one message" : "a message in a stream");
-    if (drawing_write(name, &panel, 1, &error))
+    if (plot_write(name, &plot, 1, &error))
         return true;
     fprintf(stderr, "multilane-plan: %s\n", error.text);
     return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What multilane-plan prints: for people, for programs, as a drawing. */
+/* What multilane-plan prints: for people and for programs. */
 #ifndef TOOLS_PLAN_REPORT_H
 #define TOOLS_PLAN_REPORT_H
 

@@ -47,8 +47,7 @@ bool plan_report_equations(const struct plan_report *report, struct equation_ran
 
 static void print_term(FILE *out, const char *name, double value, const char *unit)
 {
-    char text[NUMBER_REAL_CHARS];
-    fprintf(out, "  %-5s %s%s\n", name, number_print_real(value, text), unit);
+    fprintf(out, "  %-5s %s%s\n", name, number_real(value).text, unit);
 }
 
 static void print_times(FILE *out, const struct equation_result *result)
@@ -94,7 +93,7 @@ static void print_job(FILE *out, const struct plan_report *report, int variant)
 void plan_text_equations(FILE *out, const struct plan_report *report,
                          const struct equation_range *ranges, uint32_t count)
 {
-    char text[EQUATION_RESULT_CHARS], first[NUMBER_SIZE_CHARS], last[NUMBER_SIZE_CHARS];
+    char text[EQUATION_RESULT_CHARS];
     for (int variant = 0; variant < EQUATION_VARIANTS; variant++) {
         for (uint32_t i = 0; i < count; i++) {
             const struct equation_result *result = &ranges[i].result[variant];
@@ -102,8 +101,8 @@ void plan_text_equations(FILE *out, const struct plan_report *report,
                     equation_print(result, text));
             if (count > 1)
                 fprintf(out, " (attributes of sizes %s to %s)",
-                        number_print_size(ranges[i].first_bytes, first),
-                        number_print_size(ranges[i].last_bytes, last));
+                        number_size(ranges[i].first_bytes).text,
+                        number_size(ranges[i].last_bytes).text);
             fputc('\n', out);
             if (report->verbose && !result->no_lane)
                 print_terms(out, result);
@@ -162,20 +161,19 @@ static void print_size(FILE *out, const struct plan_report *report, uint64_t byt
 {
     struct plan_prediction predictions[MODEL_PROTOCOLS];
     uint32_t count = plan_report_predict(report, bytes, predictions);
-    char times[1 + COST_STAGES][NUMBER_TIME_CHARS], lanes[PLAN_LANES_CHARS];
-    char size[NUMBER_SIZE_CHARS];
+    char lanes[PLAN_LANES_CHARS];
     struct table table;
-    fprintf(out, "%s bytes\n", number_print_size(bytes, size));
+    fprintf(out, "%s bytes\n", number_size(bytes).text);
     table_init(&table, "\tprotocol\ttakes\tsender\twire\treceiver\tlatency\tlanes");
     for (uint32_t i = 0; i < count; i++) {
         const struct plan_prediction *of = &predictions[i];
-        number_print_time(cost_of(&of->cost, report->input->view, bytes), times[COST_STAGES]);
-        for (int stage = 0; stage < COST_STAGES; stage++)
-            number_print_time(cost_of_stage(&of->cost, (enum cost_stage) stage, bytes),
-                              times[stage]);
         table_row(&table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", of->is_chosen ? "*" : "",
-                  of->entry.protocol->name, times[COST_STAGES], times[COST_SENDER],
-                  times[COST_WIRE], times[COST_RECEIVER], times[COST_LATENCY],
+                  of->entry.protocol->name,
+                  number_time(cost_of(&of->cost, report->input->view, bytes)).text,
+                  number_time(cost_of_stage(&of->cost, COST_SENDER, bytes)).text,
+                  number_time(cost_of_stage(&of->cost, COST_WIRE, bytes)).text,
+                  number_time(cost_of_stage(&of->cost, COST_RECEIVER, bytes)).text,
+                  number_time(cost_of_stage(&of->cost, COST_LATENCY, bytes)).text,
                   plan_lanes_text(report->input, &of->entry, lanes));
     }
     table_print(&table, out, "");
@@ -189,13 +187,10 @@ static void print_cluster(FILE *out, const struct cluster_model *model, uint64_t
     struct cluster_point point;
     struct cluster_broadcast broadcast;
     struct model_error error;
-    char text[NUMBER_TIME_CHARS];
     cluster_at(model, packet_bytes, model->processes, &point);
     fprintf(out, "  cluster of %u, %" PRIu64 " packets\n", (unsigned) model->processes, packets);
-    fprintf(out, "    one-way (2.6)    %s\n",
-            number_print_time(cluster_one_way(&point, packets), text));
-    fprintf(out, "    exchange (2.7)   %s%s\n",
-            number_print_time(cluster_exchange(&point, packets), text),
+    fprintf(out, "    one-way (2.6)    %s\n", number_time(cluster_one_way(&point, packets)).text);
+    fprintf(out, "    exchange (2.7)   %s%s\n", number_time(cluster_exchange(&point, packets)).text,
             cluster_full_duplex(&point)
                 ? ""
                 : "  (does not hold: O_s + O_r + U_r < g < L is not so here)");
@@ -205,8 +200,8 @@ static void print_cluster(FILE *out, const struct cluster_model *model, uint64_t
     }
     double copy_s = model->copy.fixed_s + (double) bytes * model->copy.growth_s_byte;
     fprintf(out, "    broadcast (%s)  %s as printed", broadcast.undisturbed ? "2.8" : "2.9",
-            number_print_time(copy_s + broadcast.printed_s, text));
-    fprintf(out, ", %s simulated\n", number_print_time(copy_s + broadcast.simulated_s, text));
+            number_time(copy_s + broadcast.printed_s).text);
+    fprintf(out, ", %s simulated\n", number_time(copy_s + broadcast.simulated_s).text);
 }
 
 void plan_text_predictions(FILE *out, const struct plan_report *report)

@@ -2,7 +2,6 @@
 /* The component of btl/cuda: its parameters, its peers, its beginning and its end. */
 #include "btl/cuda/cuda.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 #include "common/compat/component.h"
@@ -25,13 +24,13 @@ static int cuda_finalize(mca_btl_base_module_t *btl);
 COMPONENT_DEFINE(cuda, cuda_register, cuda_init, cuda_progress);
 
 static const struct param params[] = {
-    {"lane", PARAM_LANE, &cuda.lane, NULL},
-    {"handles_max", PARAM_INT, &cuda.handles_max,
+    {"lane", PARAM_LANE, &cuda.lane, NULL, NULL},
+    {"handles_max", PARAM_INT, &cuda.handles_max, "1 or more",
      "allocations, and chunks of mapped memory, of other processes that are kept open here, at "
      "most, and chunks of this process that are shared"},
-    {"off", PARAM_SHOWN, &cuda.off,
+    {"off", PARAM_SHOWN, &cuda.off, NULL,
      "why this node has no such lane; empty where it may have one (for reading only)"},
-};
+    {.name = NULL}};
 
 /* It has neither send nor atomics, so BML r2 does not admit it: Multilane's PML calls it itself. */
 static void module_describe(void)
@@ -61,18 +60,7 @@ static int cuda_register(void)
 {
     cuda.off = driver_expected();
     module_describe();
-    return component_register(&mca_btl_cuda_component, params, sizeof(params) / sizeof(params[0]),
-                              NULL);
-}
-
-static bool parameters_are_good(void)
-{
-    static const struct param_range ranges[] = {
-        {"handles_max", &cuda.handles_max, 1, INT_MAX},
-    };
-    return param_check(&mca_btl_cuda_component.btl_version, ranges,
-                       sizeof(ranges) / sizeof(ranges[0])) &&
-           component_lane_parameters(&mca_btl_cuda_component, &cuda.lane);
+    return component_register(&mca_btl_cuda_component, params, NULL);
 }
 
 static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool mpi_threads)
@@ -88,7 +76,7 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
         CUDA_VERBOSE("offers no lane: %s", driver_why());
         return NULL;
     }
-    if (!parameters_are_good())
+    if (!param_check(&mca_btl_cuda_component.btl_version, params))
         return NULL;
     record.pid_namespace = cuda.pid_namespace = host_namespace("pid");
     mca_btl_base_module_t **modules =

@@ -8,7 +8,7 @@
 static void cost_set(struct multilane_lane_cost *cost)
 {
     cost->range_count = 1;
-    cost->ranges[0] = (struct multilane_lane_range){.largest_bytes = UINT64_MAX};
+    cost->ranges[0] = (struct model_lane_range){.largest_bytes = UINT64_MAX};
 }
 
 static int extension_attributes(mca_btl_base_module_t *btl, cuda_peer_t *peer,
@@ -19,10 +19,10 @@ static int extension_attributes(mca_btl_base_module_t *btl, cuda_peer_t *peer,
     if (!peer)
         return OPAL_ERR_NOT_AVAILABLE;
     out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_DEVICE_MEMORY;
-    out->memory = MULTILANE_MEMORY_CUDA;
+    out->memory = MODEL_MEMORY_CUDA;
     out->zcopied_max_bytes = SIZE_MAX;
-    cost_set(&out->cost[MULTILANE_BY_GET]);
-    cost_set(&out->cost[MULTILANE_BY_PUT]);
+    cost_set(&out->cost[MODEL_BY_GET]);
+    cost_set(&out->cost[MODEL_BY_PUT]);
     strcpy(out->device, "ipc");
     return OPAL_SUCCESS;
 }

@@ -3,13 +3,12 @@
  */
 #include "btl/shm/shm.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/compat/component.h"
 #include "common/compat/named.h"
+#include "common/lane/cgroup.h"
 #include "common/lane/crowd.h"
-#include "common/lane/memory_limit.h"
 #include "common/lane/readers.h"
 #include "common/model/number.h"
 #include "opal/util/proc.h"
@@ -23,17 +22,17 @@ static int shm_register_error(mca_btl_base_module_t *btl,
 COMPONENT_DEFINE(shm, shm_register, shm_init, shm_receive_progress);
 
 static const struct param params[] = {
-    {"lane", PARAM_LANE, &shm.lane, NULL},
-    {"single_copy", PARAM_STRING, &shm.single_copy_text,
+    {"lane", PARAM_LANE, &shm.lane, NULL, NULL},
+    {"single_copy", PARAM_WORD, &shm.single_copy, "auto, cma or none",
      "how one process reads another's memory: auto, cma (process_vm_readv) or none"},
-    {"ring_bytes", PARAM_STRING, &shm.ring_bytes_text,
+    {"ring_bytes", PARAM_STRING, &shm.ring_bytes_text, NULL,
      "bytes that the ring to a peer may grow to, a power of two from 16k to 4m, or auto: 256k, or "
      "more where no processes share a processor and all rings take half of the last-level cache"},
-    {"memory_max", PARAM_STRING, &shm.memory_max_text,
+    {"memory_max", PARAM_STRING, &shm.memory_max_text, NULL,
      "most bytes of the grown rings of one process together, with k, m or g behind the number, or "
      "auto: 448m, or an eighth of the cgroup's memory.max, divided by the job's processes on the "
      "node, at most 64m"},
-};
+    {.name = NULL}};
 
 /* Room for the headers of the PML, so that messages and halves of 16, 32, 64 KiB are not a few
  * bytes too long. */
@@ -91,8 +90,7 @@ static void module_describe(void)
 static int shm_register(void)
 {
     module_describe();
-    return component_register(&mca_btl_shm_component, params, sizeof(params) / sizeof(params[0]),
-                              &shm_module);
+    return component_register(&mca_btl_shm_component, params, &shm_module);
 }
 
 /* --- parameters --- */
@@ -105,20 +103,6 @@ static bool size_read(const char *name, const char *text, uint64_t *bytes)
     if (!good)
         SHM_SAY("btl_shm_%s: %s.", name, error.text);
     return good;
-}
-
-static bool single_copy_read(void)
-{
-    static const char *const names[] = {
-        [SHM_COPY_AUTO] = "auto", [SHM_COPY_CMA] = "cma", [SHM_COPY_NONE] = "none"};
-
-    for (int i = SHM_COPY_AUTO; i <= SHM_COPY_NONE; i++)
-        if (strcmp(shm.single_copy_text, names[i]) == 0) {
-            shm.single_copy = (enum shm_single_copy) i;
-            return true;
-        }
-    SHM_SAY("btl_shm_single_copy is \"%s\"; it can be auto, cma or none.", shm.single_copy_text);
-    return false;
 }
 
 #define MEMORY_NODE_MAX   (448ull << 20) /* for the rings of all local processes of a job */
@@ -175,8 +159,9 @@ static void limit_check(uint64_t limit)
 
 static bool sizes_read(void)
 {
+    double allowed = cgroup_memory(NULL, NULL);
     uint64_t memory_max = MEMORY_NODE_MAX,
-             limit = memory_limit_read("/proc/self/cgroup", "/sys/fs/cgroup");
+             limit = allowed < 0x1p63 ? (uint64_t) allowed : UINT64_MAX;
 
     shm.peers_expected = local_processes();
     shm.connection_count = shm.peers_expected + OTHER_JOBS_CONNECTIONS;
@@ -250,8 +235,7 @@ static void lists_finish(void)
 
 static bool begin(void)
 {
-    if (!single_copy_read() || !component_lane_parameters(&mca_btl_shm_component, &shm.lane) ||
-        !sizes_read())
+    if (!param_check(&mca_btl_shm_component.btl_version, params) || !sizes_read())
         return false;
     limits_clip();
     int error = shm_identity_fill(&shm.record);
@@ -268,7 +252,7 @@ static bool begin(void)
     shm_own_part_make();
     shm.crowded = shm.peers_expected > crowd_processors(shm.peers_expected);
     atomic_store_explicit(&shm.bells, BELLS_AND_RINGS, memory_order_relaxed);
-    if (shm.single_copy != SHM_COPY_NONE)
+    if (shm.single_copy.number != SHM_COPY_NONE)
         shm.readers_allowed = readers_allow();
     return true;
 }

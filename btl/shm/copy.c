@@ -23,7 +23,7 @@ static void copy_refused(const shm_peer_t *peer, const char *why)
 {
     static _Atomic bool said;
 
-    if (shm.single_copy != SHM_COPY_CMA)
+    if (shm.single_copy.number != SHM_COPY_CMA)
         SHM_VERBOSE("no single copy with process %s: %s", OPAL_NAME_PRINT(peer->name), why);
     else if (!atomic_exchange_explicit(&said, true, memory_order_relaxed))
         SHM_SAY("btl_shm_single_copy is cma, but the memory of process %s (pid %d) cannot be read: "
@@ -52,7 +52,7 @@ static void copy_prove(shm_peer_t *peer)
                           .iov_len = sizeof(value)};
     const char *why = copy_barred(peer);
 
-    if (shm.single_copy == SHM_COPY_NONE) {
+    if (shm.single_copy.number == SHM_COPY_NONE) {
         copy_set(peer, COPY_REFUSED);
         return;
     }

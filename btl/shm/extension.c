@@ -8,17 +8,17 @@
  * two ranks on threads of one core and on two cores. Messages through the ring: 100 and 310 ns for
  * 8 bytes, 37 and 20 GB/s, because both ends copy at once and the data stays in caches. The
  * kernel's copying: 1.6 us to start, 14 GB/s, 9 GB/s from 1 MiB on. */
-static const struct multilane_lane_range send_ranges[] = {
+static const struct model_lane_range send_ranges[] = {
     {56, 60e-9, 0, 30e-9, 30e-9, 0, 0},
     {4096, 70e-9, 16e9, 35e-9, 35e-9, 0, 0},
     {UINT64_MAX, 80e-9, 27e9, 50e-9, 50e-9, 0, 0},
 };
-static const struct multilane_lane_range copy_ranges[] = {
+static const struct model_lane_range copy_ranges[] = {
     {262144, 60e-9, 14e9, 1500e-9, 0, 30e-9, 0},
     {UINT64_MAX, 60e-9, 11e9, 1500e-9, 0, 30e-9, 0},
 };
 
-static void cost_set(struct multilane_lane_cost *cost, const struct multilane_lane_range *ranges,
+static void cost_set(struct multilane_lane_cost *cost, const struct model_lane_range *ranges,
                      uint32_t count)
 {
     cost->range_count = count;
@@ -29,7 +29,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
                                 struct multilane_lane_attributes *out)
 {
     /* Without a peer: the kernel copies between processes of one user, unless it is told not to. */
-    bool can_copy = peer ? shm_copy_expected(peer) : strcmp(shm.single_copy_text, "none") != 0;
+    bool can_copy = peer ? shm_copy_expected(peer) : strcmp(shm.single_copy.text, "none") != 0;
 
     if (!btl)
         btl = &shm_module;
@@ -37,16 +37,15 @@ static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
     out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_CONTROL | MULTILANE_CAN_RING;
     if (can_copy)
         out->capabilities |= MULTILANE_CAN_COPY;
-    out->memory = MULTILANE_MEMORY_HOST;
+    out->memory = MODEL_MEMORY_HOST;
     out->capacity_group = 1;
     out->short_max_bytes = btl->btl_max_send_size;
     out->copied_max_bytes = btl->btl_max_send_size;
     out->zcopied_max_bytes = can_copy ? SIZE_MAX : 0;
-    cost_set(&out->cost[MULTILANE_BY_SEND], send_ranges,
-             sizeof(send_ranges) / sizeof(send_ranges[0]));
+    cost_set(&out->cost[MODEL_BY_SEND], send_ranges, sizeof(send_ranges) / sizeof(send_ranges[0]));
     /* Without the kernel's copying, get and put go by message, for one-sided operations: there is
      * nothing that they would do better than messages. */
-    for (int way = MULTILANE_BY_GET; can_copy && way <= MULTILANE_BY_PUT; way++)
+    for (int way = MODEL_BY_GET; can_copy && way <= MODEL_BY_PUT; way++)
         cost_set(&out->cost[way], copy_ranges, sizeof(copy_ranges) / sizeof(copy_ranges[0]));
     strcpy(out->device, "shm");
     return OPAL_SUCCESS;

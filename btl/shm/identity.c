@@ -4,8 +4,6 @@
 #include "btl/shm/shm.h"
 
 #include <errno.h>
-#include <sched.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -60,7 +58,7 @@ int shm_identity_fill(struct shm_record *record)
     record->time_namespace = host_namespace("time");
     record->started = shm_segment_process_started(record->pid);
     record->node = node_find();
-    record->copies = (int32_t) shm.single_copy;
+    record->copies = (int32_t) shm.single_copy.number;
     record->proof_address = (uint64_t) (uintptr_t) &shm.proof;
     host_boot(record->boot);
     record->host = text_hash(!opal_process_info.nodename ? "" : opal_process_info.nodename);

@@ -2,6 +2,7 @@
 /* Peers that end: how that is detected, and how their pending work ends. And the messages that wait
  * for room: progress sends them, or they fail with their peer. */
 #include "btl/shm/shm.h"
+#include "common/lock/clock.h"
 
 #include <time.h>
 #include <unistd.h>
@@ -92,10 +93,8 @@ static void peers_check(void)
 
 void shm_liveness_check(void)
 {
-    struct timespec time;
+    uint64_t now_ms = clock_coarse_ms();
 
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-    uint64_t now_ms = (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
     /* Relaxed: if two threads check at once, nothing is lost. */
     if (now_ms - atomic_load_explicit(&shm.life_checked_ms, memory_order_relaxed) < LIFE_CHECK_MS)
         return;

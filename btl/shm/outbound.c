@@ -2,6 +2,7 @@
 /* The connection that this process sends by: it takes an entry in the segment of the peer and
  * writes there where its ring is. */
 #include "btl/shm/shm.h"
+#include "common/lock/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -241,12 +242,9 @@ static bool is_shortage(const shm_peer_t *peer, int error)
 /* Since the system started; goes round after 49 days, as differences may. Never 0. */
 static uint32_t now_ms(void)
 {
-    struct timespec time;
+    uint32_t ms = (uint32_t) clock_coarse_ms();
 
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-    uint64_t ms = (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
-
-    return (uint32_t) ms != 0 ? (uint32_t) ms : 1;
+    return ms != 0 ? ms : 1;
 }
 
 /* The peer's segment does not open. A file may appear later; a descriptor does not, except after a

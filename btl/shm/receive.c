@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads the rings and hands out their messages: progress. */
 #include "btl/shm/shm.h"
+#include "common/lock/clock.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -289,7 +290,7 @@ static inline bool call_only_looks(void)
 /* A batch of each ring in turn, so that all senders have their part. */
 static __attribute__((noinline)) int share_take(void)
 {
-    uint64_t begin = shm_now_ns(), now = begin, quiet_since = begin;
+    uint64_t begin = clock_read_ns(CLOCK_MONOTONIC), now = begin, quiet_since = begin;
     uint64_t since = begin - atomic_load_explicit(&shm.share_ended_ns, memory_order_relaxed);
     uint64_t share = since / SHARE_PART, quiet = since / QUIET_PART;
     int events = 0;
@@ -304,7 +305,7 @@ static __attribute__((noinline)) int share_take(void)
         bool bulk = false;
         int more = rings_read(&bulk);
 
-        now = shm_now_ns();
+        now = clock_read_ns(CLOCK_MONOTONIC);
         events += more;
         if (more > 0)
             quiet_since = now;

@@ -3,7 +3,7 @@
 #include "btl/shm/shm.h"
 
 struct shm_state shm = {
-    .single_copy_text = "auto",
+    .single_copy = {.text = "auto"},
     .ring_bytes_text = "auto",
     .memory_max_text = "auto",
     .segments =

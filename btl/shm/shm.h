@@ -5,6 +5,7 @@
 #define MULTILANE_SHM_H
 
 #include "common/compat/btl.h"
+#include "common/compat/param.h"
 #include "common/compat/threads.h"
 #include "common/lane/last_cache.h"
 #include "common/ring/ring.h"
@@ -12,8 +13,6 @@
 #include "common/lane/attr.h"
 #include "common/lane/host.h"
 #include "multilane/extension.h"
-
-#include <time.h>
 
 #include "opal/class/opal_free_list.h"
 #include "opal/class/opal_list.h"
@@ -217,11 +216,10 @@ enum shm_bells {
 /* The state of the component. */
 struct shm_state {
     /* parameters */
-    const char *single_copy_text;
+    struct param_word single_copy; /* enum shm_single_copy */
     const char *ring_bytes_text;
     const char *memory_max_text;
     struct attr_parameters lane; /* attributes by parameters */
-    enum shm_single_copy single_copy;
 
     struct shm_record record;
     uint32_t connection_count;
@@ -291,14 +289,6 @@ struct shm_state {
 /* shm.c. Open MPI knows the component as mca_btl_shm_component (component.c). */
 extern struct shm_state shm;
 extern mca_btl_base_module_t shm_module;
-
-static inline uint64_t shm_now_ns(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t) time.tv_sec * 1000000000 + (uint64_t) time.tv_nsec;
-}
 
 #define SHM_SAY(...) opal_output(0, "btl/shm: " __VA_ARGS__)
 #define SHM_VERBOSE(...)                                                                           \

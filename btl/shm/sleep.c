@@ -2,6 +2,7 @@
 /* Sleeps until something arrives. While this process sleeps no ring is attended, and each message
  * rings the doorbell; the first that does brings attended rings back (attended.c). */
 #include "btl/shm/shm.h"
+#include "common/lock/clock.h"
 
 /* Rings are still looked at for so long after their senders were told to ring: longer than a store
  * of a sender can wait in its processor while it still reads that its ring is attended. */
@@ -12,7 +13,7 @@
 /* Under shm.lock. */
 static void bells_begin(void)
 {
-    shm.bells_since_ns = shm_now_ns();
+    shm.bells_since_ns = clock_read_ns(CLOCK_MONOTONIC);
     atomic_store_explicit(&shm.bells, BELLS_LINGER, memory_order_relaxed);
     for (uint32_t i = 0; i < SHM_ATTENDED_MAX; i++) {
         shm_peer_t *peer = atomic_load_explicit(&shm.attended[i], memory_order_relaxed);
@@ -45,7 +46,7 @@ static bool bells_only(void)
     OPAL_THREAD_LOCK(&shm.lock);
     if (atomic_load_explicit(&shm.bells, memory_order_relaxed) == BELLS_AND_RINGS)
         bells_begin();
-    else if (shm_now_ns() - shm.bells_since_ns > LINGER_NS)
+    else if (clock_read_ns(CLOCK_MONOTONIC) - shm.bells_since_ns > LINGER_NS)
         linger_end();
     OPAL_THREAD_UNLOCK(&shm.lock);
     return false;

@@ -3,7 +3,6 @@
 #include "btl/sock/sock.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,19 +59,18 @@ static mca_btl_base_module_t module_template = {
 };
 
 static const struct param params[] = {
-    {"lane", PARAM_LANE, &sock.lane, NULL},
-    {"if", PARAM_STRING, &sock.interfaces,
+    {"lane", PARAM_LANE, &sock.lane, NULL, NULL},
+    {"if", PARAM_STRING, &sock.interfaces, NULL,
      "the interfaces to use, by name or subnet, as eth0,10.1.0.0/16; after ^ all but these; or "
      "auto: all that are up"},
-    {"lost_s", PARAM_INT, &sock.lost_s,
+    {"lost_s", PARAM_INT, &sock.lost_s, "1 to 2147483",
      "so many seconds a process may be out of reach over its only rail before its lane counts as "
      "lost; meanwhile what is sent to it waits"},
-};
+    {.name = NULL}};
 
 static int sock_register(void)
 {
-    int status = component_register(&mca_btl_sock_component, params,
-                                    sizeof(params) / sizeof(params[0]), &module_template);
+    int status = component_register(&mca_btl_sock_component, params, &module_template);
 
     if (status == OPAL_SUCCESS)
         status =
@@ -96,11 +94,9 @@ static int sock_register_error(mca_btl_base_module_t *btl,
 
 static bool parameters_are_good(void)
 {
-    static const struct param_range ranges[] = {{"lost_s", &sock.lost_s, 1, INT_MAX / 1000}};
     char why[160];
 
-    if (!param_check(&mca_btl_sock_component.btl_version, ranges, 1) ||
-        !component_lane_parameters(&mca_btl_sock_component, &sock.lane))
+    if (!param_check(&mca_btl_sock_component.btl_version, params))
         return false;
     if (sock_addresses_check(sock.interfaces, why, sizeof(why)))
         return true;

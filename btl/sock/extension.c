@@ -20,20 +20,19 @@ static double wire_bytes_s(uint32_t ours, uint32_t theirs)
 
 static void cost_fill(double bandwidth, double latency_s, struct multilane_lane_attributes *out)
 {
-    const struct multilane_lane_range range = {.largest_bytes = UINT64_MAX,
-                                               .latency_s = latency_s,
-                                               .bandwidth_bytes_s = bandwidth,
-                                               .overhead_send_s = OVERHEAD_S,
-                                               .overhead_receive_s = OVERHEAD_S};
-    static const enum multilane_way ways[] = {MULTILANE_BY_SEND, MULTILANE_BY_PUT};
+    const struct model_lane_range range = {.largest_bytes = UINT64_MAX,
+                                           .latency_s = latency_s,
+                                           .bandwidth_bytes_s = bandwidth,
+                                           .overhead_send_s = OVERHEAD_S,
+                                           .overhead_receive_s = OVERHEAD_S};
+    static const enum model_way ways[] = {MODEL_BY_SEND, MODEL_BY_PUT};
 
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         out->cost[ways[i]].range_count = 1;
         out->cost[ways[i]].ranges[0] = range;
     }
     /* Messages are copied into the lane's memory and out of it. */
-    out->cost[MULTILANE_BY_SEND].ranges[0].bandwidth_bytes_s =
-        1 / (1 / bandwidth + 2 / COPY_BYTES_S);
+    out->cost[MODEL_BY_SEND].ranges[0].bandwidth_bytes_s = 1 / (1 / bandwidth + 2 / COPY_BYTES_S);
 }
 
 static double round_trip_s(mca_btl_base_module_t *btl, sock_peer_t *peer)
@@ -52,7 +51,7 @@ static int attributes(mca_btl_base_module_t *btl, sock_peer_t *peer,
         return OPAL_ERR_NOT_AVAILABLE;
     memset(out, 0, sizeof(*out));
     out->capabilities = MULTILANE_CAN_FENCE | MULTILANE_CAN_BREAK | MULTILANE_CAN_ORDER;
-    out->memory = MULTILANE_MEMORY_HOST;
+    out->memory = MODEL_MEMORY_HOST;
     out->short_max_bytes = btl->btl_eager_limit;
     out->copied_max_bytes = btl->btl_max_send_size;
     out->zcopied_max_bytes = btl->btl_put_limit;

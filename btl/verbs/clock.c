@@ -2,12 +2,9 @@
 /* The clock that all waits go by. */
 #include "btl/verbs/verbs.h"
 
-#include <time.h>
+#include "common/lock/clock.h"
 
 uint64_t verbs_now_ms(void)
 {
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-    return (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
+    return clock_coarse_ms();
 }

@@ -4,7 +4,6 @@
 #include "btl/verbs/verbs.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -61,53 +60,54 @@ static mca_btl_base_module_t module_template = {
 };
 
 static const struct param params[] = {
-    {"lane", PARAM_LANE, &verbs.lane, NULL},
-    {"devices", PARAM_STRING, &verbs.devices,
+    {"lane", PARAM_LANE, &verbs.lane, NULL, NULL},
+    {"devices", PARAM_STRING, &verbs.devices, NULL,
      "the ports to use, as mlx5_0,mlx5_1:2; after ^ all but these; or auto: all"},
-    {"pairing", PARAM_STRING, &verbs.pairing,
+    {"pairing", PARAM_WORD, &verbs.pairing, "subnet, route or order",
      "which ports of two processes make a lane, the fastest with the fastest and equal ones in "
      "their order: subnet (only ports of one subnet), route (also RoCE v2 ports of two subnets "
      "between which this node's routes lead by that port) or order (any)"},
-    {"rails", PARAM_INT, &verbs.rails,
+    {"rails", PARAM_INT, &verbs.rails, "0 to 16",
      "the most ports used toward one process; 0: two, nearest ports first"},
-    {"same_node", PARAM_STRING, &verbs.same_node,
+    {"same_node", PARAM_WORD, &verbs.same_node, "auto, yes or no",
      "a lane to processes of this node as well: yes, no, or auto: only where btl names no BTL of "
      "shared memory"},
-    {"dmabuf", PARAM_STRING, &verbs.dmabuf,
+    {"dmabuf", PARAM_WORD, &verbs.dmabuf, "auto or none",
      "device memory that the port reads and writes itself (GPU-direct): auto, where the CUDA "
      "driver "
      "gives a dmabuf of it and the port registers that; or none"},
-    {"gid_index", PARAM_INT, &verbs.gid_index,
+    {"gid_index", PARAM_INT, &verbs.gid_index, "-1 to 255",
      "the GID of each port by its index, or -1: by rule, RoCE v2 before v1 and IPv4 before IPv6"},
-    {"pkey", PARAM_INT, &verbs.pkey,
+    {"pkey", PARAM_INT, &verbs.pkey, "0 to 65535",
      "the partition by its key, wherever it is in a port's table; 0: the first that the port is a "
      "full member of"},
-    {"service_level", PARAM_INT, &verbs.service_level,
+    {"service_level", PARAM_INT, &verbs.service_level, "0 to 15",
      "InfiniBand service level or RoCE priority, 0 to 15"},
-    {"traffic_class", PARAM_INT, &verbs.traffic_class,
+    {"traffic_class", PARAM_INT, &verbs.traffic_class, "0 to 255",
      "traffic class of RoCE v2 packets (DSCP and ECN), 0 to 255"},
-    {"timeout", PARAM_INT, &verbs.timeout,
+    {"timeout", PARAM_INT, &verbs.timeout, "1 to 31",
      "wait for an acknowledgement 4.096 us * 2^timeout before sending again, 1 to 31"},
-    {"retry_count", PARAM_INT, &verbs.retry_count,
+    {"retry_count", PARAM_INT, &verbs.retry_count, "0 to 7",
      "times to send again before the lane counts as lost, 0 to 7; soft RoCE takes 7 as for ever"},
-    {"queue_depth", PARAM_INT, &verbs.queue_depth,
+    {"queue_depth", PARAM_INT, &verbs.queue_depth, "16 to 16384, or 0",
      "most messages, puts and gets under way to one peer, 16 to 16384; 0: 128, or 32 where the job "
      "has over 256 processes on other nodes"},
-    {"receive_buffers", PARAM_INT, &verbs.receive_buffers,
+    {"receive_buffers", PARAM_INT, &verbs.receive_buffers, "16 to 65536",
      "messages that a port can hold before they are looked at, of btl_verbs_max_send_size bytes, "
      "16 to 65536"},
-    {"receive_buffers_most", PARAM_INT, &verbs.receive_buffers_most,
+    {"receive_buffers_most", PARAM_INT, &verbs.receive_buffers_most, "16 to 65536",
      "the same after it has grown, which it does when three quarters are in use, 16 to 65536"},
-    {"slots", PARAM_INT, &verbs.slots,
+    {"slots", PARAM_INT, &verbs.slots, "-1 to 256",
      "answers of a large put's receiver that one peer may have written into this process's memory "
      "before they are looked at, up to 256, rounded up to 16, 32, 64...; -1: as many as the lane's "
      "bandwidth and latency want; 0: they are ordinary messages"},
-};
+    {.name = NULL}};
+
+_Static_assert(CHOICE_PORTS_MAX == 16 && SLOTS_DEPTH_MOST == 256, "rails and slots may be these");
 
 static int verbs_register(void)
 {
-    int status = component_register(&mca_btl_verbs_component, params,
-                                    sizeof(params) / sizeof(params[0]), &module_template);
+    int status = component_register(&mca_btl_verbs_component, params, &module_template);
 
     if (status == OPAL_SUCCESS)
         status = component_counter(
@@ -123,62 +123,12 @@ static int verbs_register(void)
 
 /* --- parameters --- */
 
-static bool numbers_check(void)
-{
-    int least_depth = verbs.queue_depth == 0 ? 0 : 16;
-    const struct param_range ranges[] = {
-        {"gid_index", &verbs.gid_index, -1, 255},
-        {"pkey", &verbs.pkey, 0, 65535},
-        {"rails", &verbs.rails, 0, CHOICE_PORTS_MAX},
-        {"service_level", &verbs.service_level, 0, 15},
-        {"traffic_class", &verbs.traffic_class, 0, 255},
-        {"timeout", &verbs.timeout, 1, 31},
-        {"retry_count", &verbs.retry_count, 0, 7},
-        {"queue_depth", &verbs.queue_depth, least_depth, 16384},
-        {"receive_buffers", &verbs.receive_buffers, 16, 65536},
-        {"receive_buffers_most", &verbs.receive_buffers_most, 16, 65536},
-        {"slots", &verbs.slots, -1, SLOTS_DEPTH_MOST},
-    };
-    return param_check(&mca_btl_verbs_component.btl_version, ranges,
-                       sizeof(ranges) / sizeof(ranges[0]));
-}
-
-static bool pairing_read(void)
-{
-    static const char *const names[] = {
-        [PAIR_SUBNET] = "subnet", [PAIR_ROUTE] = "route", [PAIR_ANY] = "order"};
-
-    verbs.pair_rule.routes = verbs_route_leaves_by;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strcmp(verbs.pairing, names[i]) == 0) {
-            verbs.pair_rule.pairing = (enum choice_pairing) i;
-            return true;
-        }
-    VERBS_SAY("btl_verbs_pairing is \"%s\"; it can be subnet, route or order.", verbs.pairing);
-    return false;
-}
-
 /* Within a node the port's bus carries each byte twice, and takes it from the network. */
-static bool same_node_read(void)
+static bool leaves_node(void)
 {
-    bool is_auto = strcmp(verbs.same_node, "auto") == 0;
-
-    verbs.leaves_node = is_auto ? named_btl_is_listed("shm") || named_btl_is_listed("vader") ||
-                                      named_btl_is_listed("sm")
-                                : strcmp(verbs.same_node, "no") == 0;
-    if (is_auto || verbs.leaves_node || strcmp(verbs.same_node, "yes") == 0)
-        return true;
-    VERBS_SAY("btl_verbs_same_node is \"%s\"; it can be auto, yes or no.", verbs.same_node);
-    return false;
-}
-
-static bool dmabuf_read(void)
-{
-    verbs.no_dmabuf = strcmp(verbs.dmabuf, "none") == 0;
-    if (verbs.no_dmabuf || strcmp(verbs.dmabuf, "auto") == 0)
-        return true;
-    VERBS_SAY("btl_verbs_dmabuf is \"%s\"; it can be auto or none.", verbs.dmabuf);
-    return false;
+    if (strcmp(verbs.same_node.text, "auto") != 0)
+        return strcmp(verbs.same_node.text, "no") == 0;
+    return named_btl_is_listed("shm") || named_btl_is_listed("vader") || named_btl_is_listed("sm");
 }
 
 /* Open MPI's own parameters, whatever the user set: a message fits a buffer, and an eager message
@@ -201,9 +151,11 @@ static void limits_clip(void)
 
 static bool begin(void)
 {
-    if (!numbers_check() || !pairing_read() || !same_node_read() || !dmabuf_read() ||
-        !component_lane_parameters(&mca_btl_verbs_component, &verbs.lane))
+    if (!param_check(&mca_btl_verbs_component.btl_version, params))
         return false;
+    verbs.pair_rule.pairing = (enum choice_pairing) verbs.pairing.number;
+    verbs.pair_rule.routes = verbs_route_leaves_by;
+    verbs.leaves_node = leaves_node();
     limits_clip();
     uint32_t job = modex_job_size(), here = (uint32_t) opal_process_info.num_local_peers + 1;
     verbs_choice_depth(job > here ? job - here : 0, (uint32_t) verbs.queue_depth, &verbs.depth);

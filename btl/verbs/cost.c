@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/lane/kernel_text.h"
 #include "opal/runtime/opal_params.h"
 
 /* Estimates until a profile or the user gives better values: common figures of such devices, not
@@ -65,26 +66,26 @@ static void cost_set(struct multilane_lane_attributes *out, const struct estimat
 {
     /* Without hooks into the memory allocator nothing is cached. */
     bool cached = opal_leave_pinned > 0;
-    const struct multilane_lane_range zero_copy = {
+    const struct model_lane_range zero_copy = {
         .largest_bytes = UINT64_MAX,
         .latency_s = estimate->latency_s,
         .bandwidth_bytes_s = bandwidth,
         .overhead_send_s = estimate->overhead_s,
-        .registration_s = cached ? CACHED_S : REGISTERED_S,
-        .registration_s_byte = cached ? 0 : REGISTERED_S_BYTE,
+        .reg_cost_s = cached ? CACHED_S : REGISTERED_S,
+        .reg_growth_s_byte = cached ? 0 : REGISTERED_S_BYTE,
     };
 
     for (int way = 0; way < MULTILANE_WAYS; way++) {
-        struct multilane_lane_range *range = &out->cost[way].ranges[0];
+        struct model_lane_range *range = &out->cost[way].ranges[0];
 
         out->cost[way].range_count = 1;
         *range = zero_copy;
-        if (way == MULTILANE_BY_GET)
+        if (way == MODEL_BY_GET)
             range->latency_s += estimate->read_s;
-        if (way == MULTILANE_BY_SEND) {
+        if (way == MODEL_BY_SEND) {
             range->overhead_receive_s = estimate->overhead_s;
             if (!sends_in_place())
-                range->registration_s = range->registration_s_byte = 0;
+                range->reg_cost_s = range->reg_growth_s_byte = 0;
             /* with the receiver's copy */
             range->bandwidth_bytes_s = 1 / (1 / bandwidth + 1 / COPY_BYTES_S);
         }
@@ -97,7 +98,7 @@ uint32_t verbs_cost_slot_depth(const struct verbs_module *module,
                                const struct choice_address *address)
 {
     struct multilane_lane_attributes attributes = {0};
-    const struct multilane_lane_range *put = attributes.cost[MULTILANE_BY_PUT].ranges;
+    const struct model_lane_range *put = attributes.cost[MODEL_BY_PUT].ranges;
 
     if (verbs.slots == 0 || module->inline_max < SLOT_BYTES)
         return 0;
@@ -118,25 +119,13 @@ void verbs_cost_fill(const struct verbs_module *module, const struct choice_addr
     cost_set(out, estimate_of(module, mine->link), wire_bytes_s(mine, theirs));
 }
 
-/* The first line of a file of that port. */
-static bool port_line(const char *port, const char *name, char line[64])
-{
-    char path[160];
-    snprintf(path, sizeof(path), "%.120s/%s", port, name);
-    FILE *file = fopen(path, "re");
-    bool good = file && fgets(line, 64, file);
-    if (file)
-        fclose(file);
-    return good;
-}
-
 /* 0: the port is not active. */
 static uint32_t port_megabits(const char *port)
 {
     char line[64];
-    if (!port_line(port, "state", line) || !strstr(line, "ACTIVE"))
+    if (!kernel_line(line, sizeof(line), "%s/state", port) || !strstr(line, "ACTIVE"))
         return 0;
-    return port_line(port, "rate", line) ? verbs_choice_megabits_shown(line) : 0;
+    return kernel_line(line, sizeof(line), "%s/rate", port) ? verbs_choice_megabits_shown(line) : 0;
 }
 
 static const struct estimate *port_estimate(const char *port)
@@ -146,7 +135,8 @@ static const struct estimate *port_estimate(const char *port)
     snprintf(device, sizeof(device), "%.*s/device", end ? (int) (end - port) : 0, port);
     if (access(device, F_OK) != 0) /* it sits on no bus */
         return &estimate_soft;
-    return port_line(port, "link_layer", line) && strncmp(line, "InfiniBand", 10) == 0
+    return kernel_line(line, sizeof(line), "%s/link_layer", port) &&
+                   strncmp(line, "InfiniBand", 10) == 0
                ? &estimate_infiniband
                : &estimate_roce;
 }
@@ -168,7 +158,7 @@ bool verbs_cost_expect(struct multilane_lane_attributes *out)
     }
     globfree(&ports);
     out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_FENCE | MULTILANE_CAN_BREAK;
-    out->memory = MULTILANE_MEMORY_HOST;
+    out->memory = MODEL_MEMORY_HOST;
     out->copied_max_bytes = 16 << 10;
     out->zcopied_max_bytes = 1 << 30;
     return most > 0;

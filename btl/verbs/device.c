@@ -16,6 +16,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/lane/kernel_text.h"
+#include "common/lane/locality.h"
+
 /* A path names a GID by 8 bits. */
 #define GID_INDEX_MAX    255u
 #define SEND_CQ_WANTED   8192
@@ -274,17 +277,13 @@ static uint32_t megabits_of(struct verbs_module *module, const struct ibv_port_a
     bool is_ethernet = attributes->link_layer == IBV_LINK_LAYER_ETHERNET;
     uint32_t megabits =
         verbs_choice_megabits(attributes->active_speed, attributes->active_width, is_ethernet);
-    char file[160], rate[64] = "";
+    char rate[64];
 
     if (megabits != 0)
         return megabits;
-    snprintf(file, sizeof(file), "/sys/class/infiniband/%.60s/ports/%u/rate",
-             ibv_get_device_name(module->context->device), module->port_number);
-    FILE *stream = fopen(file, "re");
-    if (stream && fgets(rate, sizeof(rate), stream))
+    if (kernel_line(rate, sizeof(rate), "/sys/class/infiniband/%s/ports/%u/rate",
+                    ibv_get_device_name(module->context->device), module->port_number))
         megabits = verbs_choice_megabits_shown(rate);
-    if (stream)
-        fclose(stream);
     if (megabits == 0) {
         megabits = MEGABITS_ASSUMED;
         VERBS_SAY("%s: its speed is unknown (code %u, width %u); it counts as %u Mbit/s. Set "
@@ -297,28 +296,11 @@ static uint32_t megabits_of(struct verbs_module *module, const struct ibv_port_a
 /* Whether the processors near the device are none of those that this process may use. */
 static bool device_is_far(struct verbs_module *module)
 {
-    char file[160], text[256] = "", *at = text;
-    cpu_set_t mine;
-    bool near = false;
+    char cpus[LOCALITY_CPUS_CHARS];
 
-    snprintf(file, sizeof(file), "/sys/class/infiniband/%.60s/device/local_cpulist",
-             ibv_get_device_name(module->context->device));
-    FILE *stream = fopen(file, "re");
-    if (!stream)
-        return false;
-    if (!fgets(text, sizeof(text), stream) || sched_getaffinity(0, sizeof(mine), &mine) != 0)
-        near = true;
-    fclose(stream);
-    while (!near && *at >= '0' && *at <= '9') {
-        unsigned long first = strtoul(at, &at, 10), last = first;
-
-        if (*at == '-')
-            last = strtoul(at + 1, &at, 10);
-        for (; first <= last && first < CPU_SETSIZE && !near; first++)
-            near = CPU_ISSET(first, &mine);
-        at += *at == ',';
-    }
-    return !near && text[0] >= '0' && text[0] <= '9';
+    return kernel_line(cpus, sizeof(cpus), "/sys/class/infiniband/%s/device/local_cpulist",
+                       ibv_get_device_name(module->context->device)) &&
+           !locality_is_near(cpus);
 }
 
 #define RAILS_BY_RULE 2
@@ -561,7 +543,8 @@ static void device_memory_open(struct verbs_module *module)
 {
     char why[256] = "btl_verbs_dmabuf is none";
 
-    if (!verbs.no_dmabuf && verbs_dmabuf_is_supported(module->pd, why, sizeof(why)))
+    if (strcmp(verbs.dmabuf.text, "none") != 0 &&
+        verbs_dmabuf_is_supported(module->pd, why, sizeof(why)))
         verbs_dmabuf_open(&module->dmabuf, module->pd);
     else
         VERBS_VERBOSE("%s: device memory passes through memory of the host: %s", module->device,

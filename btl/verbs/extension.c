@@ -16,7 +16,7 @@ static int extension_attributes(mca_btl_base_module_t *btl, verbs_peer_t *peer,
     out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_FENCE | MULTILANE_CAN_BREAK |
                         (module->slot_depth == 0 ? 0 : MULTILANE_CAN_REMOTE_SLOTS) |
                         (!module->dmabuf.pd ? 0 : MULTILANE_CAN_DEVICE_MEMORY);
-    out->memory = MULTILANE_MEMORY_HOST | (!module->dmabuf.pd ? 0 : MULTILANE_MEMORY_CUDA);
+    out->memory = MODEL_MEMORY_HOST | (!module->dmabuf.pd ? 0 : MODEL_MEMORY_CUDA);
     out->capacity_group = module->device_group == 0 ? 0 : 100 + module->device_group;
     out->short_max_bytes = module->inline_max;
     out->copied_max_bytes = btl->btl_max_send_size;

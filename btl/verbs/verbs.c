@@ -4,9 +4,9 @@
 
 struct verbs_state verbs = {
     .devices = "auto",
-    .pairing = "route",
-    .same_node = "auto",
-    .dmabuf = "auto",
+    .pairing = {.text = "route"},
+    .same_node = {.text = "auto"},
+    .dmabuf = {.text = "auto"},
     .gid_index = -1,
     .timeout = 18,
     .retry_count = 6,

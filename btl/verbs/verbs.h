@@ -11,6 +11,7 @@
 #include "btl/verbs/dmabuf.h"
 #include "btl/verbs/slot_ring.h"
 #include "common/compat/btl.h"
+#include "common/compat/param.h"
 #include "common/compat/threads.h"
 #include "common/lane/attr.h"
 #include "multilane/extension.h"
@@ -311,13 +312,13 @@ struct verbs_module {
 struct verbs_state {
     /* parameters */
     const char *devices;
-    const char *pairing;
-    const char *dmabuf;
+    struct param_word pairing; /* enum choice_pairing */
+    struct param_word dmabuf;
     struct attr_parameters lane; /* attributes by parameters */
     int gid_index;
     int pkey;
     int rails; /* 0: by rule */
-    const char *same_node;
+    struct param_word same_node;
     int service_level;
     int traffic_class;
     int timeout;
@@ -329,7 +330,6 @@ struct verbs_state {
     struct choice_rule pair_rule;
     struct choice_depth depth;
     bool leaves_node; /* to the lanes of shared memory */
-    bool no_dmabuf;
 
     /* Counters that people read: payload that was packed into fragments of ours, and that was sent
      * from where it lies. */

@@ -16,12 +16,12 @@ static const char *name_of(const mca_btl_base_component_t *component)
     return component->btl_version.mca_component_name;
 }
 
-int component_register(mca_btl_base_component_t *component, const struct param *rows, size_t count,
+int component_register(mca_btl_base_component_t *component, const struct param *rows,
                        mca_btl_base_module_t *module)
 {
     if (!version_accepts_running("btl", name_of(component)))
         return OPAL_ERR_NOT_AVAILABLE;
-    int status = param_register(&component->btl_version, rows, (int) count);
+    int status = param_register(&component->btl_version, rows);
     if (status != OPAL_SUCCESS || !module)
         return status;
     return mca_btl_base_param_register(&component->btl_version, module);
@@ -46,17 +46,6 @@ int component_counter(const mca_btl_base_component_t *component, const char *nam
         (void *) value);
 
     return index >= 0 ? OPAL_SUCCESS : index;
-}
-
-bool component_lane_parameters(const mca_btl_base_component_t *component,
-                               const struct attr_parameters *parameters)
-{
-    struct model_error error;
-    bool good = attr_parameters_check(parameters, name_of(component), &error);
-
-    if (!good)
-        opal_output(0, "btl/%s: %s", name_of(component), error.text);
-    return good;
 }
 
 mca_btl_base_module_t **component_offer(const mca_btl_base_component_t *component,

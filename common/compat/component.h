@@ -29,16 +29,12 @@
 /* The body of a component's register function: its own rows, and Open MPI's rows for `module` if
  * that is not null. An Open MPI error code, also where the running Open MPI is not the one that
  * this was built for. */
-int component_register(mca_btl_base_component_t *component, const struct param *rows, size_t count,
+int component_register(mca_btl_base_component_t *component, const struct param *rows,
                        mca_btl_base_module_t *module);
 
 /* Registers a counter that people read by MPI_T, as btl_COMPONENT_NAME. */
 int component_counter(const mca_btl_base_component_t *component, const char *name, const char *help,
                       const _Atomic uint64_t *value);
-
-/* Reads the user's attributes of the component's lanes; false: one is no number, which it says. */
-bool component_lane_parameters(const mca_btl_base_component_t *component,
-                               const struct attr_parameters *parameters);
 
 /* Publishes the record, and returns an array for the modules that btl_init offers; null: neither.
  */

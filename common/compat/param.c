@@ -2,8 +2,8 @@
 /* Registering a component's parameters, and reading those of others before they exist. */
 #include "common/compat/param.h"
 
+#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/lane/attr.h"
@@ -13,7 +13,8 @@
 
 static int row_register(const mca_base_component_t *component, const struct param *row)
 {
-    char **text = row->type == PARAM_STRING ? row->storage : NULL;
+    bool is_text = row->type == PARAM_STRING || row->type == PARAM_WORD;
+    char **text = is_text ? row->storage : NULL; /* the first member of a word */
     const char *by_default = text == NULL ? NULL : *text;
     int index = mca_base_component_var_register(
         component, row->name, row->help,
@@ -33,7 +34,7 @@ static int lane_register(const mca_base_component_t *component, const struct par
 
     for (int i = 0; i < MODEL_ATTRIBUTES && index >= 0; ++i) {
         char name[64], help[160];
-        const struct param key = {name, PARAM_STRING, &lane->texts[i], help};
+        const struct param key = {name, PARAM_STRING, &lane->texts[i], NULL, help};
 
         if (model_attribute_shares_key(i))
             continue;
@@ -45,11 +46,11 @@ static int lane_register(const mca_base_component_t *component, const struct par
     return index;
 }
 
-int param_register(const mca_base_component_t *component, const struct param *rows, int count)
+int param_register(const mca_base_component_t *component, const struct param *rows)
 {
-    for (int i = 0; i < count; ++i) {
-        int index = rows[i].type == PARAM_LANE ? lane_register(component, &rows[i])
-                                               : row_register(component, &rows[i]);
+    for (; rows->name; ++rows) {
+        int index = rows->type == PARAM_LANE ? lane_register(component, rows)
+                                             : row_register(component, rows);
 
         if (index < 0)
             return index;
@@ -57,17 +58,69 @@ int param_register(const mca_base_component_t *component, const struct param *ro
     return OPAL_SUCCESS;
 }
 
-bool param_check(const mca_base_component_t *component, const struct param_range *ranges, int count)
+/* The number of a word of "auto, yes or no"; below 0: it is none of them. */
+static int word_find(const char *words, const char *text)
+{
+    size_t length = strlen(text);
+
+    for (int number = 0; *words; number++) {
+        size_t end = strcspn(words, ", ");
+
+        if (end == length && strncmp(words, text, length) == 0)
+            return number;
+        words += end;
+        words += strspn(words, ", ");
+        if (strncmp(words, "or ", 3) == 0)
+            words += 3;
+    }
+    return -1;
+}
+
+static bool int_is_good(int value, const char *may_be)
+{
+    int least, most = INT_MAX;
+
+    return sscanf(may_be, "%d to %d", &least, &most) < 1 || (value >= least && value <= most) ||
+           (value == 0 && strstr(may_be, "or 0"));
+}
+
+static bool row_check(const mca_base_component_t *component, const struct param *row)
+{
+    const char *framework = component->mca_type_name, *name = component->mca_component_name;
+    struct param_word *word = row->storage;
+    const int *value = row->storage;
+    struct model_error error;
+
+    switch (row->type) {
+    case PARAM_INT:
+        if (!row->may_be || int_is_good(*value, row->may_be))
+            return true;
+        opal_output(0, "%s_%s_%s is %d; it can be %s.", framework, name, row->name, *value,
+                    row->may_be);
+        return false;
+    case PARAM_WORD:
+        word->number = word_find(row->may_be, word->text);
+        if (word->number >= 0)
+            return true;
+        opal_output(0, "%s_%s_%s is \"%s\"; it can be %s.", framework, name, row->name, word->text,
+                    row->may_be);
+        return false;
+    case PARAM_LANE:
+        if (attr_parameters_check(row->storage, name, &error))
+            return true;
+        opal_output(0, "%s/%s: %s", framework, name, error.text);
+        return false;
+    default:
+        return true;
+    }
+}
+
+bool param_check(const mca_base_component_t *component, const struct param *rows)
 {
     bool good = true;
 
-    for (const struct param_range *range = ranges; range < ranges + count; ++range)
-        if (*range->value < range->least || *range->value > range->most) {
-            opal_output(0, "%s_%s_%s is %d; it can be %d to %d.", component->mca_type_name,
-                        component->mca_component_name, range->name, *range->value, range->least,
-                        range->most);
-            good = false;
-        }
+    for (; rows->name; ++rows)
+        good = row_check(component, rows) && good;
     return good;
 }
 

@@ -2,8 +2,6 @@
 /* Reads the user's attributes of lanes. */
 #include "common/lane/attr.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/lane/lane_keys.h"

@@ -11,9 +11,4 @@
  * there are. Above 0. Reads a few files. */
 double crowd_processors(uint32_t processes);
 
-/* The processors that the quotas of the cgroups allow, of each level from that of the process up,
- * least first; infinite where none has one. `groups` is the text of /proc/self/cgroup, `mount`
- * where the cgroups are (/sys/fs/cgroup). */
-double crowd_quota(const char *groups, const char *mount);
-
 #endif

@@ -5,27 +5,10 @@
 #include <math.h>
 #include <stdio.h>
 
-_Static_assert((int) MULTILANE_BY_SEND == (int) MODEL_BY_SEND &&
-                   (int) MULTILANE_BY_GET == (int) MODEL_BY_GET &&
-                   (int) MULTILANE_BY_PUT == (int) MODEL_BY_PUT &&
-                   (int) MULTILANE_WAYS == (int) MODEL_BY_BOTH &&
-                   MULTILANE_LANE_RANGES_MAX <= MODEL_LANE_RANGES_MAX,
-               "the ways and ranges of both are the same");
-
-#define SAME_PLACE(of_extension, of_model)                                                         \
-    (offsetof(struct multilane_lane_range, of_extension) ==                                        \
-     offsetof(struct model_lane_range, of_model))
-_Static_assert(sizeof(struct multilane_lane_range) == sizeof(struct model_lane_range) &&
-                   SAME_PLACE(largest_bytes, largest_bytes) && SAME_PLACE(latency_s, latency_s) &&
-                   SAME_PLACE(bandwidth_bytes_s, bandwidth_bytes_s) &&
-                   SAME_PLACE(overhead_send_s, overhead_send_s) &&
-                   SAME_PLACE(overhead_receive_s, overhead_receive_s) &&
-                   SAME_PLACE(registration_s, reg_cost_s) &&
-                   SAME_PLACE(registration_s_byte, reg_growth_s_byte),
-               "one table of attributes is for both");
+_Static_assert(MULTILANE_LANE_RANGES_MAX <= MODEL_LANE_RANGES_MAX, "what a BTL declares fits");
 
 struct conversion {
-    const struct declared_btl *btl;
+    const char *btl;
     struct model_error *complaint;
 };
 
@@ -41,7 +24,7 @@ static double convert(const struct conversion *conversion, enum model_attribute 
         return value;
     if (!conversion->complaint->text[0])
         model_fail(conversion->complaint, "BTL %s declares what cannot be: %.200s; %g is assumed",
-                   conversion->btl->name, why.text, assumed);
+                   conversion->btl, why.text, assumed);
     return assumed;
 }
 
@@ -57,19 +40,9 @@ static void convert_cost(const struct conversion *conversion,
     }
 }
 
-static uint32_t abilities(const struct declared_btl *btl, uint64_t capabilities)
+static uint32_t abilities(uint64_t capabilities)
 {
     uint32_t can = 0;
-    if (btl->can_send)
-        can |= MODEL_CAN_SEND;
-    if (btl->can_send && btl->can_send_immediately)
-        can |= MODEL_CAN_SHORT;
-    if (btl->can_get)
-        can |= MODEL_CAN_GET;
-    if (btl->can_put)
-        can |= MODEL_CAN_PUT;
-    if (btl->can_atomics)
-        can |= MODEL_CAN_ATOMICS;
     if (capabilities & MULTILANE_CAN_CONTROL)
         can |= MODEL_CAN_CONTROL;
     if (capabilities & MULTILANE_CAN_COPY)
@@ -83,18 +56,18 @@ static uint32_t abilities(const struct declared_btl *btl, uint64_t capabilities)
     return can;
 }
 
-void declared_attributes(const struct declared_btl *btl,
+void declared_attributes(const char *btl, uint32_t can,
                          const struct multilane_lane_attributes *attributes,
                          struct model_lane *lane, struct model_error *complaint)
 {
     const struct conversion conversion = {.btl = btl, .complaint = complaint};
     complaint->text[0] = '\0';
-    model_lane_init(lane, btl->name);
+    model_lane_init(lane, btl);
     if (attributes->device[0] && attributes->device[sizeof(attributes->device) - 1] == '\0')
-        snprintf(lane->name, sizeof(lane->name), "%s:%.40s", btl->name, attributes->device);
-    lane->can = abilities(btl, attributes->capabilities);
-    lane->reach = (attributes->memory & MULTILANE_MEMORY_HOST ? MODEL_MEMORY_HOST : 0) |
-                  (attributes->memory & MULTILANE_MEMORY_CUDA ? MODEL_MEMORY_CUDA : 0);
+        snprintf(lane->name, sizeof(lane->name), "%s:%.40s", btl, attributes->device);
+    lane->can = can | abilities(attributes->capabilities);
+    lane->reach = (attributes->memory & MODEL_MEMORY_HOST ? MODEL_MEMORY_HOST : 0) |
+                  (attributes->memory & MODEL_MEMORY_CUDA ? MODEL_MEMORY_CUDA : 0);
     lane->use = MODEL_USE_BOTH;
     lane->group = attributes->capacity_group;
     lane->short_max_bytes = attributes->short_max_bytes;

@@ -6,20 +6,11 @@
 #include "common/model/lane.h"
 #include "multilane/extension.h"
 
-/* What btl.h says of the module, beside the extension. */
-struct declared_btl {
-    const char *name;
-    bool can_send;
-    bool can_send_immediately;
-    bool can_get;
-    bool can_put;
-    bool can_atomics;
-};
-
-/* Fills `lane`; values that the BTL does not know (below 0) become 0. What cannot be (a latency of
- * a minute, a bandwidth that is no number) is replaced by a default, and *complaint is a sentence
- * about the first such value; else it is empty. */
-void declared_attributes(const struct declared_btl *btl,
+/* Fills `lane`; `can` are the abilities that btl.h gives the module. Values that the BTL does not
+ * know (below 0) become 0. What cannot be (a latency of a minute, a bandwidth that is no number) is
+ * replaced by a default, and *complaint is a sentence about the first such value; else it is empty.
+ */
+void declared_attributes(const char *btl, uint32_t can,
                          const struct multilane_lane_attributes *attributes,
                          struct model_lane *lane, struct model_error *complaint);
 

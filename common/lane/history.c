@@ -2,19 +2,17 @@
 /* The history of a node: one line a start, one a way. */
 #include "common/lane/history.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "common/lane/whole_file.h"
+#include "common/model/number.h"
 #include "common/model/protocol.h"
 
 #define FIRST_LINE "multilane history 1\n"
 #define LAST_LINE  "end\n"
-#define BYTES_MAX  ((off_t) 1 << 20)
+#define BYTES_MAX  ((size_t) 1 << 20)
 
 /* Times are whole picoseconds: the program may have set a locale with another decimal point. No
  * message takes less than a nanosecond, and none longer than a quarter of an hour. */
@@ -22,7 +20,7 @@
 #define PS_MOST  UINT64_C(1000000000000000)
 
 /* The numbers of a start. */
-#define COSTS (3 + 2 * STARTUP_SIZES + STARTUP_BY_SOCKET)
+#define COSTS ((int) (sizeof(struct startup_costs) / sizeof(double)))
 
 void history_path(const struct fingerprint *machine, char path[PROFILE_PATH_CHARS])
 {
@@ -34,16 +32,7 @@ void history_path(const struct fingerprint *machine, char path[PROFILE_PATH_CHAR
 
 static double *cost_at(struct startup_costs *costs, int index)
 {
-    double *const single[] = {&costs->empty_s, &costs->change_s, &costs->both_s};
-    if (index < 3)
-        return single[index];
-    index -= 3;
-    if (index < STARTUP_SIZES)
-        return &costs->ring_s[index];
-    index -= STARTUP_SIZES;
-    if (index < STARTUP_SIZES)
-        return &costs->kernel_s[index];
-    return &costs->socket_s[index - STARTUP_SIZES];
+    return (double *) (void *) costs + index;
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -98,30 +87,15 @@ static void way_read(const char *line, struct history *history)
     history_add_way(history, &way);
 }
 
-/* All of a file of this user; null: there is none. */
-static char *text_read(const char *path)
-{
-    struct stat status;
-    char *text = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-        status.st_uid == geteuid() && status.st_size <= BYTES_MAX &&
-        (text = calloc(1, (size_t) status.st_size + 1)) &&
-        read(fd, text, (size_t) status.st_size) != status.st_size) {
-        free(text);
-        text = NULL;
-    }
-    if (fd >= 0)
-        close(fd);
-    return text;
-}
-
 void history_read(const char *path, struct history *history)
 {
+    struct model_error ignored;
+    size_t length = 0;
+    bool is_absent;
     memset(history, 0, sizeof(*history));
-    char *text = path[0] ? text_read(path) : NULL, *rest = NULL;
-    size_t length = text ? strlen(text) : 0;
-    bool is_whole = length > strlen(FIRST_LINE LAST_LINE) &&
+    char *rest, *text = whole_file_read(path, (struct whole_file_rule){BYTES_MAX, .is_own = true},
+                                        &length, &is_absent, &ignored);
+    bool is_whole = text && length > strlen(FIRST_LINE LAST_LINE) &&
                     strncmp(text, FIRST_LINE, strlen(FIRST_LINE)) == 0 &&
                     strcmp(text + length - strlen(LAST_LINE), LAST_LINE) == 0;
     for (char *line = is_whole ? strtok_r(text, "\n", &rest) : NULL; line;
@@ -172,12 +146,6 @@ void history_add_way(struct history *history, const struct history_way *way)
     history->ways[at] = *way;
 }
 
-static int by_value(const void *one, const void *other)
-{
-    double a = *(const double *) one, b = *(const double *) other;
-    return (a > b) - (a < b);
-}
-
 uint32_t history_costs(const struct history *history, bool is_crowded, struct startup_costs *costs)
 {
     double values[HISTORY_STARTS];
@@ -188,9 +156,8 @@ uint32_t history_costs(const struct history *history, bool is_crowded, struct st
         for (uint32_t j = 0; j < history->start_count; j++)
             if (history->starts[j].is_crowded == is_crowded)
                 values[count++] = *cost_at((struct startup_costs *) &history->starts[j].costs, i);
-        qsort(values, count, sizeof(values[0]), by_value);
         if (count)
-            *cost_at(costs, i) = values[(count - 1) / 2];
+            *cost_at(costs, i) = number_median(values, count);
     }
     return count;
 }
@@ -219,39 +186,12 @@ static void all_write(FILE *file, const struct history *history)
     fputs(LAST_LINE, file);
 }
 
-/* The folder of the file and the one above it, where they are missing. */
-static void folders_make(const char *path)
-{
-    char folder[PROFILE_PATH_CHARS];
-    for (int levels = 2; levels > 0; levels--) {
-        snprintf(folder, sizeof(folder), "%s", path);
-        for (int i = 0; i < levels; i++) {
-            char *slash = strrchr(folder, '/');
-            if (slash)
-                *slash = '\0';
-        }
-        if (folder[0])
-            (void) mkdir(folder, 0700);
-    }
-}
-
 bool history_write(const char *path, const struct history *history)
 {
-    char fresh[PROFILE_PATH_CHARS + 16];
-    folders_make(path);
-    snprintf(fresh, sizeof(fresh), "%s.XXXXXX", path);
-    int fd = mkstemp(fresh);
-    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (!file) {
-        if (fd >= 0)
-            close(fd);
+    struct whole_file file;
+    struct model_error ignored;
+    if (!whole_file_begin(&file, path, 0600, &ignored))
         return false;
-    }
-    all_write(file, history);
-    bool good = !ferror(file);
-    good = fclose(file) == 0 && good;
-    good = good && rename(fresh, path) == 0;
-    if (!good)
-        (void) unlink(fresh);
-    return good;
+    all_write(file.out, history);
+    return whole_file_end(&file, &ignored);
 }

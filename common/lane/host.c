@@ -2,11 +2,10 @@
 /* Which kernel and namespaces. */
 #include "common/lane/host.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "common/lane/kernel_text.h"
 
 uint64_t host_namespace(const char *kind)
 {
@@ -19,11 +18,5 @@ uint64_t host_namespace(const char *kind)
 
 void host_boot(char text[HOST_BOOT_BYTES])
 {
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, HOST_BOOT_BYTES - 1);
-
-    if (fd >= 0)
-        close(fd);
-    text[got < 0 ? 0 : got] = '\0';
-    text[strcspn(text, "\n")] = '\0';
+    (void) kernel_line(text, HOST_BOOT_BYTES, "/proc/sys/kernel/random/boot_id");
 }

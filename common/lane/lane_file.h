@@ -22,7 +22,6 @@
 struct lane_file_profile {
     uint32_t schema;
     char made[LANE_FILE_TEXT_CHARS];
-    char device[LANE_FILE_TEXT_CHARS]; /* whose copies were measured, by its driver; "": none */
     struct fingerprint machine;
 };
 

@@ -44,7 +44,6 @@ const struct key copy_keys[] = {{"cost", KEY_REAL, offsetof(struct model_copy, f
 const struct key profile_keys[] = {
     {"schema", KEY_SCHEMA, offsetof(struct lane_file, profile.schema)},
     {"made", KEY_TEXT, offsetof(struct lane_file, profile.made)},
-    {"device", KEY_TEXT, offsetof(struct lane_file, profile.device)},
     {"processor", KEY_TEXT, offsetof(struct lane_file, profile.machine.processor)},
     {"processors", KEY_TEXT, offsetof(struct lane_file, profile.machine.processors)},
     {"kernel", KEY_TEXT, offsetof(struct lane_file, profile.machine.kernel)},

@@ -45,8 +45,8 @@ struct reader {
     char title[LINE_CHARS_MAX]; /* of the section, as written */
     struct model_lane *lane;    /* SECTION_LANE, SECTION_RANGE */
     struct lane_draft *draft;
-    uint32_t range;       /* of the lane, whose values are read now */
-    uint32_t group, copy; /* indices, in their sections */
+    uint32_t range; /* of the lane, whose values are read now */
+    void *base;     /* of what the section's keys describe */
     struct lane_draft drafts[MODEL_LANES_MAX];
     const char *seen[KEYS_MAX]; /* keys of this section so far */
     uint32_t seen_count;
@@ -115,7 +115,7 @@ static bool begin_lane(struct reader *reader, const char *name, const char *rest
     lane->zcopied_max_bytes = UINT64_MAX;
     model_lane_set_cost(lane, MODEL_WAYS, &range);
     model_lane_set_cost(lane, MODEL_BY_BOTH, &range);
-    reader->lane = lane;
+    reader->lane = reader->base = lane;
     reader->draft = &reader->drafts[file->lane_count++];
     reader->draft->line = reader->line;
     reader->range = 0;
@@ -162,23 +162,28 @@ static bool begin_range(struct reader *reader, const char *name, const char *res
 
 static bool begin_group(struct reader *reader, const char *name, const char *rest)
 {
+    struct lane_file *file = reader->file;
+    uint32_t index;
     if (rest)
         return refuse_line(reader, "a group's section has one name:", reader->title);
-    if (!find_group(reader, name, &reader->group))
+    if (!find_group(reader, name, &index))
         return false;
-    if (reader->file->group_names[reader->group].measured)
+    if (file->group_names[index].measured)
         return refuse_line(reader, "this group is there already:", name);
-    reader->file->group_names[reader->group].measured = true;
+    file->group_names[index].measured = true;
+    file->groups[file->group_count].id = index + 1; /* it counts once its bandwidth is read */
+    reader->base = &file->groups[file->group_count];
     return true;
 }
 
 static bool begin_copy(struct reader *reader, const char *name, const char *rest)
 {
-    for (reader->copy = 0; reader->copy < MODEL_MEMORIES; reader->copy++)
-        if (!rest && !strcmp(name, model_memory_name(UINT32_C(1) << reader->copy))) {
-            struct model_copy *copy = &reader->file->around.copy[reader->copy];
+    for (int i = 0; i < MODEL_MEMORIES; i++)
+        if (!rest && !strcmp(name, model_memory_name(UINT32_C(1) << i))) {
+            struct model_copy *copy = &reader->file->around.copy[i];
             if (copy->fixed_s < 0)
                 *copy = (struct model_copy){0, 0};
+            reader->base = copy;
             return true;
         }
     return refuse_line(reader, "copies are of host, cuda or managed memory, not of", name);
@@ -207,24 +212,29 @@ static bool begin_profile(struct reader *reader, const char *name, const char *r
     return true;
 }
 
+static const struct key group_keys[] = {
+    {"bandwidth", KEY_BANDWIDTH, offsetof(struct model_group, bandwidth_bytes_s)}, {.name = NULL}};
+
 static const struct {
     const char *kind;
     bool is_named;
     bool (*begin)(struct reader *reader, const char *name, const char *rest); /* null: nothing */
-} sections[] = {[SECTION_TOP] = {NULL, false, NULL},
-                [SECTION_LANE] = {"lane", true, begin_lane},
-                [SECTION_RANGE] = {"range", true, begin_range},
-                [SECTION_GROUP] = {"group", true, begin_group},
-                [SECTION_COPY] = {"copy", true, begin_copy},
-                [SECTION_CLUSTER] = {"cluster", false, begin_cluster},
-                [SECTION_PROFILE] = {"profile", false, begin_profile},
-                [SECTION_END] = {"end", false, NULL}};
+    const struct key *keys; /* beside attributes and groups */
+} sections[] = {[SECTION_TOP] = {NULL, false, NULL, top_keys},
+                [SECTION_LANE] = {"lane", true, begin_lane, lane_keys},
+                [SECTION_RANGE] = {"range", true, begin_range, NULL},
+                [SECTION_GROUP] = {"group", true, begin_group, group_keys},
+                [SECTION_COPY] = {"copy", true, begin_copy, copy_keys},
+                [SECTION_CLUSTER] = {"cluster", false, begin_cluster, NULL},
+                [SECTION_PROFILE] = {"profile", false, begin_profile, profile_keys},
+                [SECTION_END] = {"end", false, NULL, NULL}};
 
 /* "kind", "kind name" or "kind name rest" between the brackets */
 static bool begin_section(struct reader *reader, const char *inside)
 {
     char copy[LINE_CHARS_MAX];
     reader->section = SECTION_TOP;
+    reader->base = reader->file;
     reader->seen_count = 0;
     snprintf(reader->title, sizeof reader->title, "%s", inside);
     snprintf(copy, sizeof copy, "%s", inside);
@@ -287,39 +297,13 @@ static bool read_attribute(struct reader *reader, const char *name, const char *
     return true;
 }
 
-static bool fail_unknown(const struct reader *reader, struct model_error *why)
-{
-    return model_fail(why, "there is no such key %s; man multilane-plan lists them",
-                      reader->section == SECTION_TOP ? "above the first section"
-                                                     : "in this section");
-}
-
-static bool read_lane_key(struct reader *reader, const char *name, const char *value,
-                          struct model_error *why)
+/* A lane belongs to a group by its name; other keys have a place of their own in the section. */
+static bool read_group(struct reader *reader, const char *name)
 {
     uint32_t index;
-    const struct key *key = key_find(lane_keys, name);
-    if (attribute_is_key(name))
-        return read_attribute(reader, name, value, why);
-    if (reader->section == SECTION_LANE && key)
-        return key_read(key, value, reader->lane, why);
-    if (reader->section == SECTION_RANGE || strcmp(name, "group") != 0)
-        return fail_unknown(reader, why);
-    if (!find_group(reader, value, &index))
+    if (!find_group(reader, name, &index))
         return false;
     reader->lane->group = index + 1;
-    return true;
-}
-
-static bool read_group_bandwidth(struct reader *reader, const char *value, struct model_error *why)
-{
-    static const struct key bandwidth = {"bandwidth", KEY_BANDWIDTH,
-                                         offsetof(struct model_group, bandwidth_bytes_s)};
-    struct model_group *group = &reader->file->groups[reader->file->group_count];
-    group->id = reader->group + 1;
-    if (!key_read(&bandwidth, value, group, why))
-        return false;
-    reader->file->group_count++;
     return true;
 }
 
@@ -327,32 +311,21 @@ static bool read_group_bandwidth(struct reader *reader, const char *value, struc
 static bool read_section_key(struct reader *reader, const char *name, const char *value,
                              struct model_error *why)
 {
-    struct lane_file *file = reader->file;
-    const struct key *key = NULL;
-    void *base = file;
-    switch (reader->section) {
-    case SECTION_LANE:
-    case SECTION_RANGE:
-        return read_lane_key(reader, name, value, why);
-    case SECTION_CLUSTER:
+    enum section section = reader->section;
+    if (section == SECTION_CLUSTER)
         return !reader->cluster_key || reader->cluster_key(reader->cluster, name, value, why);
-    case SECTION_GROUP:
-        return strcmp(name, "bandwidth") ? fail_unknown(reader, why)
-                                         : read_group_bandwidth(reader, value, why);
-    case SECTION_COPY:
-        key = key_find(copy_keys, name);
-        base = &file->around.copy[reader->copy];
-        break;
-    case SECTION_PROFILE:
-        key = key_find(profile_keys, name);
-        break;
-    case SECTION_TOP:
-        key = key_find(top_keys, name);
-        break;
-    case SECTION_END:
-        break;
-    }
-    return key ? key_read(key, value, base, why) : fail_unknown(reader, why);
+    if ((section == SECTION_LANE || section == SECTION_RANGE) && attribute_is_key(name))
+        return read_attribute(reader, name, value, why);
+    if (section == SECTION_LANE && strcmp(name, "group") == 0)
+        return read_group(reader, value);
+    const struct key *key = sections[section].keys ? key_find(sections[section].keys, name) : NULL;
+    if (!key)
+        return model_fail(why, "there is no such key %s; man multilane-plan lists them",
+                          section == SECTION_TOP ? "above the first section" : "in this section");
+    if (!key_read(key, value, reader->base, why))
+        return false;
+    reader->file->group_count += section == SECTION_GROUP;
+    return true;
 }
 
 /* --- lines ------------------------------------------------------------------------------------ */
@@ -525,6 +498,7 @@ bool lane_file_parse(const char *name, const char *text, size_t length, struct l
     struct reader reader = {.name = name,
                             .line = 1,
                             .file = file,
+                            .base = file,
                             .cluster_key = cluster_key,
                             .cluster = cluster,
                             .error = error};

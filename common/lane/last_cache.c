@@ -3,31 +3,16 @@
 #define _GNU_SOURCE
 #include "common/lane/last_cache.h"
 
+#include <limits.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "common/lane/crowd.h"
+#include "common/lane/kernel_text.h"
 #include "common/lane/processor_list.h"
 
 #define CACHES 8 /* levels and kinds of a processor, of which there are four or five */
 #define LEVEL  3
-
-static bool line_read(const char *cpus, int processor, int index, const char *name, char *line,
-                      int room)
-{
-    char path[512];
-
-    if (snprintf(path, sizeof(path), "%s/cpu%d/cache/index%d/%s", cpus, processor, index, name) >=
-        (int) sizeof(path))
-        return false;
-    FILE *file = fopen(path, "re");
-    bool good = file && fgets(line, room, file);
-
-    if (file)
-        fclose(file);
-    return good;
-}
 
 static uint32_t processors_count(const char *list)
 {
@@ -41,18 +26,19 @@ static uint32_t processors_count(const char *list)
 struct last_cache last_cache_find(const char *cpus, int processor)
 {
     struct last_cache cache = {.processors = 1};
-    char line[4096];
+    char folder[PATH_MAX], line[4096];
     unsigned long long kibibytes;
     unsigned level;
 
     for (int index = 0; index < CACHES && cache.bytes == 0; index++) {
-        if (!line_read(cpus, processor, index, "level", line, sizeof(line)) ||
+        snprintf(folder, sizeof(folder), "%s/cpu%d/cache/index%d", cpus, processor, index);
+        if (!kernel_line(line, sizeof(line), "%s/level", folder) ||
             sscanf(line, "%u", &level) != 1 || level != LEVEL ||
-            !line_read(cpus, processor, index, "size", line, sizeof(line)) ||
+            !kernel_line(line, sizeof(line), "%s/size", folder) ||
             sscanf(line, "%lluK", &kibibytes) != 1 || kibibytes > UINT32_MAX)
             continue;
         cache.bytes = kibibytes << 10;
-        if (line_read(cpus, processor, index, "shared_cpu_list", line, sizeof(line)) &&
+        if (kernel_line(line, sizeof(line), "%s/shared_cpu_list", folder) &&
             processors_count(line) > 0)
             cache.processors = processors_count(line);
     }

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Places of devices: the card from the kernel's tree of devices, the distance from hwloc. */
+/* Places of devices, from the kernel's tree of devices. */
+#define _GNU_SOURCE
 #include "common/lane/locality.h"
-
-#include "config.h"
 
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef MULTILANE_HAVE_HWLOC
-#include <hwloc.h>
-#endif
+
+#include "common/lane/kernel_text.h"
+#include "common/lane/processor_list.h"
 
 #define SYSFS "/sys"
 
@@ -34,21 +33,6 @@ static bool device_path(const char *sysfs, const char *kind, const char *device,
     int written =
         snprintf(link, sizeof(link), "%s/class/%s/%.*s/device", sysfs, kind, length, device);
     return written < (int) sizeof(link) && realpath(link, path);
-}
-
-/* The first line of a file; empty if it cannot be read, as that of a link that is down. */
-static void line_read(const char *folder, const char *file_name, char *line, size_t size)
-{
-    char name[PATH_MAX + 64];
-    line[0] = '\0';
-    snprintf(name, sizeof(name), "%s/%s", folder, file_name);
-    FILE *file = fopen(name, "re");
-    if (!file)
-        return;
-    if (!fgets(line, (int) size, file))
-        line[0] = '\0';
-    line[strcspn(line, "\n")] = '\0';
-    fclose(file);
 }
 
 /* The length of the device's own name, without a port; 0: it cannot be one. */
@@ -74,7 +58,7 @@ bool locality_find(const char *sysfs, const char *device, struct locality *place
     if (!place_path(sysfs, device, path))
         return false;
     place->card = card_of_address(strrchr(path, '/') + 1);
-    line_read(path, "local_cpulist", place->cpus, sizeof(place->cpus));
+    (void) kernel_line(place->cpus, sizeof(place->cpus), "%s/local_cpulist", path);
     return place->card || place->cpus[0];
 }
 
@@ -91,8 +75,8 @@ double locality_bus(const char *sysfs, const char *device)
     unsigned lanes;
     if (!place_path(sysfs, device, path))
         return 0;
-    line_read(path, "current_link_speed", speed, sizeof(speed)); /* "16.0 GT/s PCIe" */
-    line_read(path, "current_link_width", width, sizeof(width));
+    (void) kernel_line(speed, sizeof(speed), "%s/current_link_speed", path); /* "16.0 GT/s PCIe" */
+    (void) kernel_line(width, sizeof(width), "%s/current_link_width", path);
     if (sscanf(speed, "%lf GT/s", &transfers) != 1 || sscanf(width, "%u", &lanes) != 1 ||
         !(transfers >= 1 && transfers <= 1024) || lanes < 1 || lanes > 64)
         return 0;
@@ -127,84 +111,15 @@ double locality_link(const char *sysfs, const char *device)
     if (written >= (int) sizeof(folder) ||
         (!device_path(sysfs, "net", device, length, path) && !is_over_others(folder)))
         return 0;
-    line_read(folder, "speed", speed, sizeof(speed)); /* Mbit/s; -1: not known */
+    (void) kernel_line(speed, sizeof(speed), "%s/speed", folder); /* Mbit/s; -1: not known */
     if (sscanf(speed, "%lf", &megabits) != 1 || !(megabits >= 1 && megabits <= 1e7))
         return 0;
     return megabits * 1e6 / 8 * LINK_PACKETS;
 }
 
-#ifdef MULTILANE_HAVE_HWLOC
-
-/* A topology that another copy of hwloc made is looked at only if it is laid out as ours. */
-static bool is_readable(struct hwloc_topology *topology)
+bool locality_is_near(const char *cpus)
 {
-    return topology && hwloc_topology_abi_check(topology) == 0;
+    cpu_set_t mine;
+    return !cpus[0] || sched_getaffinity(0, sizeof(mine), &mine) != 0 ||
+           processor_list_meets(cpus, &mine);
 }
-
-bool locality_of_process(struct hwloc_topology *topology, char cpus[LOCALITY_CPUS_CHARS])
-{
-    hwloc_bitmap_t set = is_readable(topology) ? hwloc_bitmap_alloc() : NULL;
-    int length = -1;
-    if (set && hwloc_get_cpubind(topology, set, HWLOC_CPUBIND_PROCESS) == 0)
-        length = hwloc_bitmap_list_snprintf(cpus, LOCALITY_CPUS_CHARS, set);
-    hwloc_bitmap_free(set);
-    return length > 0 && length < LOCALITY_CPUS_CHARS;
-}
-
-static hwloc_bitmap_t cpus_read(struct hwloc_topology *topology, const char *text)
-{
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    if (set && hwloc_bitmap_list_sscanf(set, text) != 0)
-        hwloc_bitmap_zero(set);
-    if (set)
-        hwloc_bitmap_and(set, set, hwloc_topology_get_complete_cpuset(topology));
-    return set;
-}
-
-static uint32_t levels_up(struct hwloc_topology *topology, hwloc_const_bitmap_t here,
-                          hwloc_const_bitmap_t device)
-{
-    hwloc_obj_t object = hwloc_get_obj_covering_cpuset(topology, device);
-    uint32_t levels = 0;
-    while (object && !hwloc_bitmap_intersects(object->cpuset, here)) {
-        hwloc_obj_t up = object->parent;
-        /* A level that adds no processor is none. */
-        levels += up && !hwloc_bitmap_isequal(up->cpuset, object->cpuset);
-        object = up;
-    }
-    return object ? levels : 0;
-}
-
-uint32_t locality_distance(struct hwloc_topology *topology, const char *here,
-                           const char *device_cpus)
-{
-    uint32_t levels = 0;
-    if (!is_readable(topology) || !here[0] || !device_cpus[0])
-        return 0;
-    hwloc_bitmap_t own = cpus_read(topology, here), near = cpus_read(topology, device_cpus);
-    if (own && near && !hwloc_bitmap_iszero(own) && !hwloc_bitmap_iszero(near))
-        levels = levels_up(topology, own, near);
-    hwloc_bitmap_free(own);
-    hwloc_bitmap_free(near);
-    return levels;
-}
-
-#else /* every device is as near as any other */
-
-bool locality_of_process(struct hwloc_topology *topology, char cpus[LOCALITY_CPUS_CHARS])
-{
-    (void) topology;
-    cpus[0] = '\0';
-    return false;
-}
-
-uint32_t locality_distance(struct hwloc_topology *topology, const char *here,
-                           const char *device_cpus)
-{
-    (void) topology;
-    (void) here;
-    (void) device_cpus;
-    return 0;
-}
-
-#endif

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where a lane's device sits in the machine: on which card, and how far from this process. */
+/* Where a lane's device sits in the machine: on which card, and whether near this process. */
 #ifndef COMMON_LANE_LOCALITY_H
 #define COMMON_LANE_LOCALITY_H
 
 #include <stdbool.h>
 #include <stdint.h>
-
-struct hwloc_topology;
 
 /* Lists of processors are written as the kernel does: "0-15,32-47". Empty: not known. */
 #define LOCALITY_CPUS_CHARS 1024
@@ -29,12 +27,7 @@ double locality_bus(const char *sysfs, const char *device);
  * says none, or the device is virtual and only pretends to have a speed. */
 double locality_link(const char *sysfs, const char *device);
 
-/* The processors that this process is bound to. False: it cannot be told. */
-bool locality_of_process(struct hwloc_topology *topology, char cpus[LOCALITY_CPUS_CHARS]);
-
-/* How many levels of the machine one has to go up from the device to meet a processor of `here`: 0
- * if it is near, or nothing is known. */
-uint32_t locality_distance(struct hwloc_topology *topology, const char *here,
-                           const char *device_cpus);
+/* May this process run on one of these processors? True too where it cannot be told. */
+bool locality_is_near(const char *cpus);
 
 #endif

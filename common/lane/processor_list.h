@@ -3,6 +3,7 @@
 #ifndef COMMON_LANE_PROCESSOR_LIST_H
 #define COMMON_LANE_PROCESSOR_LIST_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -27,6 +28,17 @@ static inline bool processor_list_has(const char *list, unsigned processor)
         if (first <= processor && processor <= last)
             return true;
     return false;
+}
+
+/* Is one of the list's in the set? True too of a list that names none. */
+static inline bool processor_list_meets(const char *list, const cpu_set_t *set)
+{
+    bool is_empty = true;
+    for (unsigned first, last; processor_range(&list, &first, &last); is_empty = false)
+        for (; first <= last && first < CPU_SETSIZE; first++)
+            if (CPU_ISSET(first, set))
+                return true;
+    return is_empty;
 }
 
 #endif

@@ -2,13 +2,9 @@
 /* Finds, reads and applies profiles. */
 #include "common/lane/profile.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/lane/lane_parse.h"
 
@@ -40,44 +36,14 @@ void profile_path(enum profile_folder folder, const char *site_folder,
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* All of a regular file; null with a sentence. Never waits, as opening a pipe would. */
-static char *read_text(const char *path, size_t *length, bool *absent, struct model_error *error)
-{
-    struct stat status;
-    char *text = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    *absent = fd < 0 && (errno == ENOENT || errno == ENOTDIR);
-    *length = 0;
-    if (fd < 0 || fstat(fd, &status) != 0)
-        model_fail(error, "%.120s: cannot be read: %s", path, strerror(errno));
-    else if (!S_ISREG(status.st_mode))
-        model_fail(error, "%.120s: it is not a file", path);
-    else if (status.st_size > (off_t) LANE_FILE_BYTES_MAX)
-        model_fail(error, "%.120s: it is larger than 1 MiB, so it is no profile", path);
-    else if (!(text = malloc(LANE_FILE_BYTES_MAX)))
-        model_fail(error, "%.120s: no memory to read it", path);
-    for (ssize_t got = 1; text && got > 0 && *length < LANE_FILE_BYTES_MAX;) {
-        got = read(fd, text + *length, LANE_FILE_BYTES_MAX - *length);
-        if (got > 0)
-            *length += (size_t) got;
-        if (got < 0) {
-            model_fail(error, "%.120s: cannot be read: %s", path, strerror(errno));
-            free(text);
-            text = NULL;
-        }
-    }
-    if (fd >= 0)
-        close(fd);
-    return text;
-}
-
 enum profile_state profile_read(const char *path, const struct fingerprint *here,
                                 struct lane_file *file, struct model_error *error)
 {
     struct model_error why;
     size_t length;
     bool absent;
-    char *text = read_text(path, &length, &absent, error);
+    char *text = whole_file_read(path, (struct whole_file_rule){LANE_FILE_BYTES_MAX, false},
+                                 &length, &absent, error);
     if (!text)
         return absent ? PROFILE_ABSENT : PROFILE_REFUSED;
     bool good = lane_file_parse(path, text, length, file, NULL, NULL, error);

@@ -7,8 +7,9 @@
 #include <stdio.h>
 
 #include "common/lane/lane_file.h"
+#include "common/lane/whole_file.h"
 
-#define PROFILE_PATH_CHARS 4096
+#define PROFILE_PATH_CHARS WHOLE_FILE_PATH_CHARS
 
 /* Where two processes are to each other; a lane is measured for each. In a profile the lane "shm"
  * between two processes that share a cache is called "shm@cache". */

@@ -102,30 +102,20 @@ static bool copies_apply(const struct startup_costs *costs, struct model_lane_co
     return true;
 }
 
-static void set_measured(struct model_lane *lane, enum model_way way, uint32_t range,
-                         enum model_attribute attribute)
+/* What each message takes beside its bytes, and the bandwidth, from that range on. */
+static void are_measured(struct model_lane *lane, enum model_way way, uint32_t first)
 {
-    lane->source[way][range][attribute] = MODEL_SOURCE_MEASURED;
+    for (uint32_t i = first; i < lane->cost[way].range_count; i++)
+        for (int attribute = MODEL_BANDWIDTH; attribute <= MODEL_OVERHEAD_RECEIVE; attribute++)
+            lane->source[way][i][attribute] = MODEL_SOURCE_MEASURED;
 }
 
-/* Of sends, all but what fits a line of the ring. */
-static void sends_are_measured(struct model_lane *lane)
+/* Both ends together cost what a get does. */
+static void both_as_get(struct model_lane *lane)
 {
-    for (uint32_t i = 1; i < lane->cost[MODEL_BY_SEND].range_count; i++) {
-        set_measured(lane, MODEL_BY_SEND, i, MODEL_OVERHEAD_SEND);
-        set_measured(lane, MODEL_BY_SEND, i, MODEL_OVERHEAD_RECEIVE);
-        set_measured(lane, MODEL_BY_SEND, i, MODEL_BANDWIDTH);
-    }
-}
-
-/* Of copies by the kernel, what each takes beside its bytes, and the bandwidth. */
-static void copies_are_measured(struct model_lane *lane, enum model_way way)
-{
-    for (uint32_t i = 0; i < lane->cost[way].range_count; i++) {
-        set_measured(lane, way, i, MODEL_OVERHEAD_SEND);
-        set_measured(lane, way, i, MODEL_OVERHEAD_RECEIVE);
-        set_measured(lane, way, i, MODEL_BANDWIDTH);
-    }
+    lane->cost[MODEL_BY_BOTH] = lane->cost[MODEL_BY_GET];
+    memcpy(lane->source[MODEL_BY_BOTH], lane->source[MODEL_BY_GET],
+           sizeof(lane->source[MODEL_BY_BOTH]));
 }
 
 /* Both ends at once. Up to STARTUP_256K the data moves between two caches, and what moves it is
@@ -133,12 +123,10 @@ static void copies_are_measured(struct model_lane *lane, enum model_way way)
 static void both_apply(const struct startup_costs *costs, struct model_lane *lane)
 {
     struct model_lane_cost *both = &lane->cost[MODEL_BY_BOTH];
-    *both = lane->cost[MODEL_BY_GET];
+    both_as_get(lane);
     for (uint32_t i = 1; i < both->range_count; i++)
         both->ranges[i].bandwidth_bytes_s =
             copy_bytes_s(STARTUP_1M, costs->both_s, both->ranges[i].overhead_send_s);
-    memcpy(lane->source[MODEL_BY_BOTH], lane->source[MODEL_BY_GET],
-           sizeof(lane->source[MODEL_BY_BOTH]));
 }
 
 static void copies_of_memory_apply(const struct startup_costs *costs, struct model_lane *lane)
@@ -147,7 +135,7 @@ static void copies_of_memory_apply(const struct startup_costs *costs, struct mod
     if ((lane->can & MODEL_CAN_RING) && sends->range_count > 1 &&
         sends->ranges[0].largest_bytes < STARTUP_BYTES(STARTUP_4K)) {
         sends_apply(costs, sends);
-        sends_are_measured(lane);
+        are_measured(lane, MODEL_BY_SEND, 1); /* but for what fits a line of the ring */
     }
     if (!(lane->can & MODEL_CAN_GET))
         return;
@@ -156,7 +144,7 @@ static void copies_of_memory_apply(const struct startup_costs *costs, struct mod
         bool is_set = copies_apply(costs, &lane->cost[way]);
         is_copied = is_copied && is_set;
         if (is_set)
-            copies_are_measured(lane, (enum model_way) way);
+            are_measured(lane, (enum model_way) way, 0);
     }
     if (is_copied && (lane->can & MODEL_CAN_CONTROL))
         both_apply(costs, lane);
@@ -192,22 +180,14 @@ static void refills_apply(double change_s, struct model_lane_cost *sends)
     }
 }
 
-/* Two ends that share a processor copy one after the other. */
-static void both_as_one(struct model_lane *lane)
-{
-    lane->cost[MODEL_BY_BOTH] = lane->cost[MODEL_BY_GET];
-    memcpy(lane->source[MODEL_BY_BOTH], lane->source[MODEL_BY_GET],
-           sizeof(lane->source[MODEL_BY_BOTH]));
-}
-
 static void change_apply(double change_s, struct model_lane *lane)
 {
     enum model_source source =
         change_s == STARTUP_CHANGE_USUAL_S ? MODEL_SOURCE_DEFAULT : MODEL_SOURCE_MEASURED;
     if (lane->can & MODEL_CAN_RING)
         refills_apply(change_s, &lane->cost[MODEL_BY_SEND]);
-    if (lane->can & MODEL_CAN_CONTROL)
-        both_as_one(lane);
+    if (lane->can & MODEL_CAN_CONTROL) /* two ends that share a processor take turns */
+        both_as_get(lane);
     for (int way = 0; way < MODEL_WAYS; way++) {
         for (uint32_t i = 0; i < lane->cost[way].range_count; i++)
             lane->cost[way].ranges[i].latency_s = change_s;

@@ -22,13 +22,13 @@ enum { STARTUP_SOCKET_SMALL, STARTUP_SOCKET_LARGE, STARTUP_BY_SOCKET };
 /* Of a change from one process to another that was not measured. */
 #define STARTUP_CHANGE_USUAL_S 2e-6
 
-/* All zero but for change_s: not measured. */
+/* All zero but for change_s: not measured. The history of a node has them in this order. */
 struct startup_costs {
-    double empty_s;                 /* one way of an empty message through shared memory, */
-    double ring_s[STARTUP_SIZES];   /* and of one that both ends copy, in fragments of 16 KiB */
-    double kernel_s[STARTUP_SIZES]; /* the kernel's copy from the other core */
-    double both_s;                  /* of STARTUP_1M, half of it by each core at once */
+    double empty_s;  /* one way of an empty message through shared memory, */
     double change_s; /* from one process to another on a processor that they share; 0: none do */
+    double both_s;   /* of STARTUP_1M, half of it by each core at once */
+    double ring_s[STARTUP_SIZES];       /* as empty_s, of one that both ends copy, in 16 KiB each */
+    double kernel_s[STARTUP_SIZES];     /* the kernel's copy from the other core */
     double socket_s[STARTUP_BY_SOCKET]; /* one way over a connection; all zero: not measured */
 };
 

@@ -11,7 +11,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -20,8 +19,10 @@
 #include <unistd.h>
 
 #include "common/lane/crowd.h"
+#include "common/lane/kernel_text.h"
 #include "common/lane/last_cache.h"
 #include "common/lane/processor_list.h"
+#include "common/lock/clock.h"
 #include "common/lock/quiet_thread.h"
 
 #define FRAGMENT_BYTES ((size_t) 16 << 10)
@@ -64,13 +65,6 @@ struct pair {
     bool is_on_one;       /* both ends are on one processor, which they give to each other */
 };
 
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
-}
-
 static bool give_up(struct pair *pair)
 {
     atomic_store_explicit(&pair->has_failed, true, memory_order_relaxed);
@@ -83,7 +77,7 @@ static bool await(struct pair *pair, _Atomic uint32_t *word, uint32_t value)
     for (unsigned looks = 1; atomic_load_explicit(word, memory_order_acquire) < value; looks++) {
         if (atomic_load_explicit(&pair->has_failed, memory_order_relaxed))
             return false;
-        if (looks % 256 == 0 && now_s() >= pair->until_s)
+        if (looks % 256 == 0 && clock_exact_s() >= pair->until_s)
             return give_up(pair);
         if (pair->is_on_one)
             sched_yield();
@@ -156,7 +150,7 @@ static bool socket_moved(struct pair *pair, ssize_t result, size_t *at)
         return give_up(pair);
     if (atomic_load_explicit(&pair->has_failed, memory_order_relaxed))
         return false;
-    return result > 0 || now_s() < pair->until_s || give_up(pair);
+    return result > 0 || clock_exact_s() < pair->until_s || give_up(pair);
 }
 
 static bool socket_send(struct pair *pair, struct end *me, size_t bytes)
@@ -252,10 +246,10 @@ static double turn_time(struct pair *pair, enum step step, size_t bytes)
 {
     struct end *me = &pair->here, *other = &pair->there;
     bool is_good = true;
-    double start_s = now_s();
+    double start_s = clock_exact_s();
     if (step == STEP_SOCKET)
         return socket_send(pair, me, bytes) && socket_receive(pair, me, bytes)
-                   ? (now_s() - start_s) / 2
+                   ? (clock_exact_s() - start_s) / 2
                    : -1;
     if (step == STEP_RING) {
         message_send(me, bytes);
@@ -264,7 +258,7 @@ static double turn_time(struct pair *pair, enum step step, size_t bytes)
     turn_end(me);
     is_good = is_good && await(pair, &other->turn, me->turns);
     if (step == STEP_KERNEL || step == STEP_BOTH)
-        start_s = now_s();
+        start_s = clock_exact_s();
     if (step == STEP_KERNEL)
         is_good = is_good && kernel_copies(pair, me->user, other->user, bytes);
     if (step == STEP_BOTH) {
@@ -272,7 +266,7 @@ static double turn_time(struct pair *pair, enum step step, size_t bytes)
         is_good = is_good && kernel_copies(pair, me->user, other->user, bytes / 2) &&
                   await(pair, &other->turn, me->turns);
     }
-    return is_good ? (now_s() - start_s) / 2 : -1;
+    return is_good ? (clock_exact_s() - start_s) / 2 : -1;
 }
 
 /* What is measured, in this order, by both ends; what follows TASKS_OF_MEMORY only over a
@@ -370,15 +364,10 @@ static void costs_measure(struct pair *pair, struct startup_costs *costs)
 /* Does a thread of this core run on that processor? */
 static bool is_sibling(int processor, int other)
 {
-    char path[96], list[256] = "";
-    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
-             processor);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return false;
-    bool has = fgets(list, sizeof(list), file) && processor_list_has(list, (unsigned) other);
-    fclose(file);
-    return has;
+    char list[256];
+    return kernel_line(list, sizeof(list),
+                       "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", processor) &&
+           processor_list_has(list, (unsigned) other);
 }
 
 /* Starts the other end on that processor. */
@@ -461,7 +450,7 @@ static unsigned try_measure(const struct setting *setting, unsigned first,
 {
     struct pair pair = {.here = end_of(setting, 0),
                         .there = end_of(setting, 1),
-                        .until_s = now_s() + TRY_S,
+                        .until_s = clock_exact_s() + TRY_S,
                         .first = first,
                         .task = first,
                         .is_on_one = setting->is_on_one};
@@ -480,7 +469,7 @@ static unsigned tasks_measure(const struct setting *setting, unsigned first, uns
     const struct timespec pause = {0, PAUSE_NS};
     for (unsigned done = first;;) {
         done = try_measure(setting, done, costs);
-        if (done >= wanted || now_s() + TRY_S >= setting->until_s)
+        if (done >= wanted || clock_exact_s() + TRY_S >= setting->until_s)
             return done;
         nanosleep(&pause, NULL);
     }
@@ -512,7 +501,7 @@ bool startup_measure(uint32_t processes, bool has_sockets, struct startup_costs 
 {
     bool is_crowded = processes > crowd_processors(processes), is_measured = false;
     struct setting setting = {.ring_bytes = last_cache_ring_sizes_here(processes).most,
-                              .until_s = now_s() + STARTUP_MOST_S,
+                              .until_s = clock_exact_s() + STARTUP_MOST_S,
                               .has_sockets = has_sockets};
     size_t bytes = 2 * (MOST_BYTES + setting.ring_bytes);
     setting.memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,

@@ -166,26 +166,22 @@ void stock_btl_attributes(const struct stock_btl *btl, struct model_lane *lane,
         model_lane_set_source(lane, MODEL_WAYS, MODEL_BANDWIDTH, MODEL_SOURCE_DEFAULT);
     check_latency(btl, complaint);
 
-    if (btl->can_send) {
-        lane->can |= MODEL_CAN_SEND;
+    lane->can = btl->can;
+    if (lane->can & MODEL_CAN_SEND) {
         set_sends(lane, known, link);
         lane->copied_max_bytes = btl->eager_limit;
         lane->zcopied_max_bytes = btl->max_send_size;
     }
-    if (btl->can_send && btl->can_send_immediately) {
-        lane->can |= MODEL_CAN_SHORT;
+    if (known->is & EMULATES_GET)
+        lane->can &= ~(uint32_t) MODEL_CAN_GET;
+    if (known->is & EMULATES_PUT)
+        lane->can &= ~(uint32_t) MODEL_CAN_PUT;
+    if (lane->can & MODEL_CAN_SHORT)
         lane->short_max_bytes = btl->short_max_bytes;
-    }
-    if (btl->can_get && !(known->is & EMULATES_GET)) {
-        lane->can |= MODEL_CAN_GET;
+    if (lane->can & MODEL_CAN_GET)
         set_rma(lane, MODEL_BY_GET, known, link, btl->registers);
-    }
-    if (btl->can_put && !(known->is & EMULATES_PUT)) {
-        lane->can |= MODEL_CAN_PUT;
+    if (lane->can & MODEL_CAN_PUT)
         set_rma(lane, MODEL_BY_PUT, known, link, btl->registers);
-    }
-    if (btl->can_atomics)
-        lane->can |= MODEL_CAN_ATOMICS;
     lane->reg_cached_s = btl->registers ? 0.1e-6 : -1;
 }
 

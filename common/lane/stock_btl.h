@@ -15,11 +15,7 @@ struct stock_btl {
     const char *name; /* "vader", "tcp", ... */
     uint32_t bandwidth;
     uint32_t latency;
-    bool can_send;
-    bool can_send_immediately;
-    bool can_get;
-    bool can_put;
-    bool can_atomics;
+    uint32_t can;   /* enum model_ability, by btl.h */
     bool registers; /* memory must be registered before get or put */
     size_t eager_limit;
     size_t max_send_size;

@@ -3,7 +3,6 @@
 #include "common/memory/copier.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define EVENTS_KEPT 64

@@ -4,7 +4,8 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
+
+#include "common/lock/clock.h"
 
 /* The two sizes that a line goes through. */
 #define SMALL DEVICE_SMALL_BYTES
@@ -29,13 +30,6 @@ struct clocked {
     uint32_t *turns; /* null: not those of another process's memory */
 };
 
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
-}
-
 static bool event_await(const struct clocked *clocked)
 {
     struct copier *copier = clocked->measure->copier;
@@ -54,11 +48,11 @@ static bool event_await(const struct clocked *clocked)
 /* Below 0: it failed. */
 static double copy_s(const struct clocked *clocked, size_t bytes)
 {
-    double start_s = now_s();
+    double start_s = clock_exact_s();
     bool is_good = copier_copy(clocked->measure->copier, clocked->direction, clocked->to,
                                clocked->from, bytes) == DRIVER_SUCCESS &&
                    event_await(clocked);
-    return is_good ? now_s() - start_s : -1;
+    return is_good ? clock_exact_s() - start_s : -1;
 }
 
 /* What disturbs only ever adds. */
@@ -69,7 +63,7 @@ static double shortest_s(const struct clocked *clocked, size_t bytes)
     for (int round = 0; round < measure->rounds; round++) {
         if (clocked->turns && measure->turn)
             *clocked->turns += measure->turn(measure->context);
-        double time_s = now_s() < clocked->until_s ? copy_s(clocked, bytes) : -1;
+        double time_s = clock_exact_s() < clocked->until_s ? copy_s(clocked, bytes) : -1;
         if (time_s < 0)
             return -1;
         shortest = fmin(shortest, time_s);
@@ -114,7 +108,7 @@ bool device_pair_check(const struct device_pair *pair)
 
 bool device_measure(const struct device_measure *measure, struct device_costs *costs)
 {
-    struct clocked clocked = {.measure = measure, .until_s = now_s() + measure->seconds};
+    struct clocked clocked = {.measure = measure, .until_s = clock_exact_s() + measure->seconds};
     driver_ptr host = (driver_ptr) (uintptr_t) measure->pinned;
     *costs = (struct device_costs){.to_host = {0, 0}};
     clocked.direction = COPY_TO_DEVICE; /* first: then there is something to be read */
@@ -165,7 +159,7 @@ bool device_take_turn(const struct device_measure *measure)
 bool device_measure_pair(const struct device_measure *measure,
                          const struct driver_ipc_handle *handle, struct device_pair *pair)
 {
-    double start_s = now_s();
+    double start_s = clock_exact_s();
     struct clocked clocked = {.measure = measure,
                               .until_s = start_s + measure->seconds,
                               .direction = COPY_BETWEEN,
@@ -174,7 +168,7 @@ bool device_measure_pair(const struct device_measure *measure,
     *pair = (struct device_pair){.open_s = 0};
     if (theirs_open(measure, handle, &theirs) != DRIVER_SUCCESS)
         return false;
-    pair->open_s = now_s() - start_s;
+    pair->open_s = clock_exact_s() - start_s;
     clocked.from = theirs;
     clocked.turns = &pair->turns;
     bool is_good = line_measure(&clocked, &pair->get);

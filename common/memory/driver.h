@@ -212,7 +212,6 @@ _Static_assert(sizeof(struct driver_copy_3d) == 200, "the driver's layout");
 
 /* Null where the driver has them not. */
 #define DRIVER_OPTIONAL_FUNCTIONS(F) \
-    F(device_name, "cuDeviceGetName", char *name, int room, driver_device device) \
     F(primary_reset, "cuDevicePrimaryCtxReset", driver_device device) \
     F(chunk_create, "cuMemCreate", driver_chunk *chunk, size_t bytes, \
       const struct driver_chunk_properties *properties, uint64_t flags) \

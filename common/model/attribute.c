@@ -32,7 +32,7 @@ const char *model_attribute_name(enum model_attribute attribute)
     return attribute < MODEL_ATTRIBUTES ? model_attributes[attribute].key : "unknown";
 }
 
-bool model_attribute_set(void *range, const char *user_key, double value)
+bool model_attribute_set(struct model_lane_range *range, const char *user_key, double value)
 {
     int parts = 0;
     for (int i = 0; i < MODEL_ATTRIBUTES; i++)

@@ -40,14 +40,12 @@ struct model_attribute_row {
 
 extern const struct model_attribute_row model_attributes[MODEL_ATTRIBUTES];
 
-/* `range` is a struct model_lane_range, or what is laid out as one (struct multilane_lane_range).
- */
-static inline double *model_attribute_in(void *range, int attribute)
+static inline double *model_attribute_in(struct model_lane_range *range, int attribute)
 {
     return (double *) (void *) ((char *) range + model_attributes[attribute].offset);
 }
 
-static inline double model_attribute_of(const void *range, int attribute)
+static inline double model_attribute_of(const struct model_lane_range *range, int attribute)
 {
     return *(const double *) (const void *) ((const char *) range +
                                              model_attributes[attribute].offset);
@@ -56,7 +54,7 @@ static inline double model_attribute_of(const void *range, int attribute)
 const char *model_attribute_name(enum model_attribute attribute);
 
 /* Sets what the user's key stands for, in such a range. False: there is no such key. */
-bool model_attribute_set(void *range, const char *user_key, double value);
+bool model_attribute_set(struct model_lane_range *range, const char *user_key, double value);
 
 /* Has its row the user's key of a row before it? Walks over the user's keys leave it out. */
 bool model_attribute_shares_key(int attribute);

@@ -37,8 +37,6 @@ static bool score_better(const struct score *a, const struct score *b)
 static const struct model_lane_range *last_range(const struct model_lane *lane, enum model_way way)
 {
     const struct model_lane_cost *cost = &lane->cost[way];
-    if (!cost->range_count)
-        cost = &lane->cost[MODEL_BY_PUT]; /* a lane that only stages */
     return &cost->ranges[cost->range_count - 1];
 }
 

@@ -34,9 +34,8 @@ static const char *bit_name(uint32_t bits, const char *const *names, uint32_t co
 
 const char *model_ability_name(uint32_t abilities)
 {
-    static const char *const names[MODEL_ABILITIES] = {"send",    "short",   "get",  "put",
-                                                       "atomics", "control", "copy", "stage",
-                                                       "deliver", "fence",   "ring"};
+    static const char *const names[MODEL_ABILITIES] = {
+        "send", "short", "get", "put", "atomics", "control", "copy", "deliver", "fence", "ring"};
     return bit_name(abilities, names, MODEL_ABILITIES);
 }
 

@@ -57,11 +57,10 @@ enum model_ability {
     MODEL_CAN_ATOMICS = 1 << 4, /* changes words of the peer's memory */
     MODEL_CAN_CONTROL = 1 << 5, /* a control line that both ends have mapped */
     MODEL_CAN_COPY = 1 << 6,    /* synchronous copy_from and copy_to */
-    MODEL_CAN_STAGE = 1 << 7,   /* moves device memory through a host ring of its own */
-    MODEL_CAN_DELIVER = 1 << 8, /* completed means delivered */
-    MODEL_CAN_FENCE = 1 << 9,
-    MODEL_CAN_RING = 1 << 10, /* messages are copied into a ring in shared memory and out of it */
-    MODEL_ABILITIES = 11      /* how many there are */
+    MODEL_CAN_DELIVER = 1 << 7, /* completed means delivered */
+    MODEL_CAN_FENCE = 1 << 8,
+    MODEL_CAN_RING = 1 << 9, /* messages are copied into a ring in shared memory and out of it */
+    MODEL_ABILITIES = 10     /* how many there are */
 };
 
 /* The name of the lowest of these bits. */

@@ -182,46 +182,59 @@ void text_more(char *text, size_t size, const char *format, ...)
     va_end(arguments);
 }
 
-const char *number_print_size(uint64_t bytes, char out[NUMBER_SIZE_CHARS])
+static int by_value(const void *one, const void *other)
+{
+    double a = *(const double *) one, b = *(const double *) other;
+    return (a > b) - (a < b);
+}
+
+double number_median(double *values, uint32_t count)
+{
+    qsort(values, count, sizeof(values[0]), by_value);
+    return values[(count - 1) / 2];
+}
+
+__attribute__((format(printf, 1, 2))) static struct number_text text_of(const char *format, ...)
+{
+    struct number_text out;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(out.text, sizeof(out.text), format, arguments);
+    va_end(arguments);
+    return out;
+}
+
+struct number_text number_size(uint64_t bytes)
 {
     static const char suffixes[] = " kmgt";
-    if (bytes == UINT64_MAX) {
-        snprintf(out, NUMBER_SIZE_CHARS, "inf");
-        return out;
-    }
     int step = 0;
+    if (bytes == UINT64_MAX)
+        return text_of("inf");
     while (bytes && step < 4 && bytes % 1024 == 0) {
         bytes /= 1024;
         step++;
     }
-    snprintf(out, NUMBER_SIZE_CHARS, "%llu%.*s", (unsigned long long) bytes, step > 0,
-             suffixes + step);
-    return out;
+    return text_of("%llu%.*s", (unsigned long long) bytes, step > 0, suffixes + step);
 }
 
-const char *number_print_real(double value, char out[NUMBER_REAL_CHARS])
+struct number_text number_real(double value)
 {
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(out, NUMBER_REAL_CHARS, "%.*g", digits, value);
-        if (strtod(out, NULL) == value)
-            break;
-    }
+    struct number_text out = text_of("%.15g", value);
+    for (int digits = 16; digits <= 17 && strtod(out.text, NULL) != value; digits++)
+        out = text_of("%.*g", digits, value);
     return out;
 }
 
-const char *number_print_time(double seconds, char out[NUMBER_TIME_CHARS])
+struct number_text number_time(double seconds)
 {
     static const struct {
         double unit_s;
         const char *name;
     } units[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
     int unit = 0;
-    if (seconds == 0) {
-        snprintf(out, NUMBER_TIME_CHARS, "0s");
-        return out;
-    }
+    if (seconds == 0)
+        return text_of("0s");
     while (unit < 3 && seconds < units[unit].unit_s)
         unit++;
-    snprintf(out, NUMBER_TIME_CHARS, "%.4g%s", seconds / units[unit].unit_s, units[unit].name);
-    return out;
+    return text_of("%.4g%s", seconds / units[unit].unit_s, units[unit].name);
 }

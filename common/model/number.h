@@ -39,16 +39,21 @@ static inline const char *number_plural(uint64_t count)
 __attribute__((format(printf, 3, 4))) void text_more(char *text, size_t size, const char *format,
                                                      ...);
 
-/* Writes bytes as people say them, exactly: "4k", "3951429", "inf". Returns `out`. */
-#define NUMBER_SIZE_CHARS 24
-const char *number_print_size(uint64_t bytes, char out[NUMBER_SIZE_CHARS]);
+/* The value in the middle, the lower of two, of at least one; sorts them. */
+double number_median(double *values, uint32_t count);
 
-/* The shortest decimal that reads as this very double: "0.99", "1.4e-12". Returns `out`. */
-#define NUMBER_REAL_CHARS 32
-const char *number_print_real(double value, char out[NUMBER_REAL_CHARS]);
+/* A number as a text, for one call: number_size(bytes).text. */
+struct number_text {
+    char text[32];
+};
 
-/* Seconds with a fitting unit, four digits: "1.300us". Returns `out`. */
-#define NUMBER_TIME_CHARS 24
-const char *number_print_time(double seconds, char out[NUMBER_TIME_CHARS]);
+/* Bytes as people say them, exactly: "4k", "3951429", "inf". */
+struct number_text number_size(uint64_t bytes);
+
+/* The shortest decimal that reads as this very double: "0.99", "1.4e-12". */
+struct number_text number_real(double value);
+
+/* Seconds with a fitting unit, four digits: "1.3us". */
+struct number_text number_time(double seconds);
 
 #endif

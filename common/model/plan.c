@@ -106,13 +106,11 @@ static uint64_t override_bound(const struct plan_input *input, uint64_t bytes, u
 
 static void note_unmet(struct walk *walk, const struct plan_override *override, uint64_t bytes)
 {
-    char size[NUMBER_SIZE_CHARS];
     if (!walk->note[0])
         snprintf(walk->note, sizeof((struct plan *) 0)->note,
                  "%s is forced but cannot carry %s bytes over these lanes; "
                  "the cheapest protocol that can is used there",
-                 walk->input->protocols[override->protocol_index]->name,
-                 number_print_size(bytes, size));
+                 walk->input->protocols[override->protocol_index]->name, number_size(bytes).text);
 }
 
 /* --- the walk --------------------------------------------------------------------------------- */
@@ -229,8 +227,6 @@ static void set_weights(const struct walk *walk, const struct candidate *candida
         const struct model_lane *lane = candidate->lanes[i];
         const struct model_lane_range *range =
             model_lane_range_at(lane, candidate->protocol->needs.way, bytes);
-        if (!range) /* a lane that only stages */
-            range = model_lane_range_at(lane, MODEL_BY_PUT, bytes);
         members[i].group = lane->group;
         members[i].bandwidth_bytes_s =
             range->bandwidth_bytes_s < 1e30 ? range->bandwidth_bytes_s : 1e30;
@@ -303,7 +299,6 @@ static bool fail_uncovered(const struct walk *walk, uint64_t bytes, struct model
 {
     const struct plan_input *input = walk->input;
     struct model_error why = {"every protocol that could is left out"};
-    char size[NUMBER_SIZE_CHARS];
     for (uint32_t i = input->protocol_count; i-- > 0;) {
         const struct model_protocol *protocol = input->protocols[i];
         if (input->without >> i & 1 ||
@@ -316,7 +311,7 @@ static bool fail_uncovered(const struct walk *walk, uint64_t bytes, struct model
             break;
     }
     return model_fail(error, "no protocol can carry a %s of %s bytes of %s: %.140s",
-                      model_operation_name(input->around.operation), number_print_size(bytes, size),
+                      model_operation_name(input->around.operation), number_size(bytes).text,
                       model_buffer_name(input->around.buffer), why.text);
 }
 

@@ -4,7 +4,6 @@
 #include "common/model/protocol.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/model/cost.h"
@@ -115,15 +114,6 @@ static double lane_copy_growth(const struct model_lane *lane,
     return around->buffer.memory == MODEL_MEMORY_HOST ? lane->copy_growth_s_byte : 0;
 }
 
-/* A lane that moves device memory through a ring of its own need not have active messages; its
- * costs are then those of putting. */
-static enum model_way way_of(const struct model_lane *lane, enum model_way way)
-{
-    if (way == MODEL_BY_SEND && !lane->cost[way].range_count && (lane->can & MODEL_CAN_STAGE))
-        return MODEL_BY_PUT;
-    return way;
-}
-
 void model_bound_eager(struct model_surroundings *around, enum model_bound is, uint64_t bytes)
 {
     if (around->eager_max_bytes && around->eager_max_bytes <= bytes)
@@ -148,7 +138,7 @@ struct cost_line model_registration(const struct model_lane *lane,
 static const struct model_lane_range *range_for(const struct model_lane *lane, enum model_way way,
                                                 uint64_t bytes, struct cost *cost)
 {
-    const struct model_lane_range *range = model_lane_range_at(lane, way_of(lane, way), bytes);
+    const struct model_lane_range *range = model_lane_range_at(lane, way, bytes);
     cost_bound(cost, range->largest_bytes);
     return range;
 }
@@ -591,9 +581,7 @@ static const struct model_protocol rndv_both = {
 static const struct model_protocol rndv_staged = {
     .name = "rndv-staged",
     .kind = MODEL_RNDV,
-    .needs = {.any_of = MODEL_CAN_SEND | MODEL_CAN_STAGE,
-              .memory = DEVICE_MEMORY,
-              .way = MODEL_BY_SEND},
+    .needs = {.all_of = MODEL_CAN_SEND, .memory = DEVICE_MEMORY, .way = MODEL_BY_SEND},
     .cost = rndv_staged_cost};
 
 #define ENTRY(index, object) [MODEL_##index] = &object,
@@ -615,8 +603,6 @@ static bool allows_abilities(const struct model_protocol *protocol, const struct
                              struct model_error *error)
 {
     uint32_t missing = protocol->needs.all_of & ~lane->can;
-    if (!missing && protocol->needs.any_of && !(protocol->needs.any_of & lane->can))
-        missing = protocol->needs.any_of;
     if (missing)
         return model_fail(error, "%s needs a lane with the ability \"%s\", which \"%s\" lacks",
                           protocol->name, model_ability_name(missing), lane->name);
@@ -627,7 +613,6 @@ static bool allows_abilities(const struct model_protocol *protocol, const struct
 static bool allows_memory(const struct model_protocol *protocol, const struct model_lane *lane,
                           const struct model_surroundings *around, struct model_error *error)
 {
-    bool staged = protocol->needs.any_of & MODEL_CAN_STAGE; /* copies whatever the lane reaches */
     if (protocol->needs.in_place &&
         (!gathers(lane, around->buffer.pieces) || !reaches_both(lane, protocol->needs.way, around)))
         return model_fail(error, "%s needs a lane that reaches %s in place, which \"%s\" does not",
@@ -636,16 +621,15 @@ static bool allows_memory(const struct model_protocol *protocol, const struct mo
         receiver_copy(around)->fixed_s < 0)
         return model_fail(error, "%s would copy to %s memory, which cannot be copied here",
                           protocol->name, model_memory_name((uint32_t) receiver_memory(around)));
-    if (protocol->needs.in_place ||
-        (!protocol->needs.one_lane && !staged && sends_in_place(lane, around)))
+    if (protocol->needs.in_place || (protocol->needs.may_copy && sends_in_place(lane, around)))
         return true;
     if (sender_copy(around)->fixed_s < 0)
         return model_fail(error, "%s would copy %s, which cannot be copied here", protocol->name,
                           model_buffer_name(around->buffer));
-    if (!(lane->can & MODEL_CAN_STAGE && staged) && !(lane->reach & MODEL_MEMORY_HOST))
+    if (!(lane->reach & MODEL_MEMORY_HOST))
         return model_fail(error, "%s needs a lane that reaches host memory, which \"%s\" does not",
                           protocol->name, lane->name);
-    if (!protocol->needs.one_lane && !staged && !can_copy(lane, around))
+    if (protocol->needs.may_copy && !can_copy(lane, around))
         return model_fail(error, "%s needs a lane with copied fragments, which \"%s\" lacks",
                           protocol->name, lane->name);
     return true;
@@ -663,7 +647,7 @@ bool model_protocol_allows(const struct model_protocol *protocol, const struct m
                           model_buffer_name(around->buffer));
     if (!allows_abilities(protocol, lane, error) || !allows_memory(protocol, lane, around, error))
         return false;
-    if (!lane->cost[way_of(lane, protocol->needs.way)].range_count)
+    if (!lane->cost[protocol->needs.way].range_count)
         return model_fail(error,
                           "%s needs a lane whose costs are known, and those of \"%s\" are not",
                           protocol->name, lane->name);

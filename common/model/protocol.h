@@ -111,7 +111,6 @@ bool model_lane_chooses(const struct model_lane *lane, const struct model_surrou
 /* The selector: which lanes a protocol can use. */
 struct model_needs {
     uint32_t all_of;    /* enum model_ability */
-    uint32_t any_of;    /* 0: nothing more */
     uint32_t memory;    /* kinds of buffer memory that the protocol is for */
     enum model_way way; /* whose costs count, and give the lane its score */
     bool in_place;      /* the lane itself must reach the buffer, all its pieces; else copies do */

@@ -21,6 +21,5 @@ void json_text(FILE *file, const char *text)
 
 void json_real(FILE *file, double value)
 {
-    char text[NUMBER_REAL_CHARS];
-    fputs(isfinite(value) ? number_print_real(value, text) : "null", file);
+    fputs(isfinite(value) ? number_real(value).text : "null", file);
 }

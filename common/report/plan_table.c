@@ -40,11 +40,10 @@ const char *plan_lanes_text(const struct plan_input *input, const struct plan_en
 /* "\t1.2us at 8\t1.10\t100\t800" */
 static void use_text(const struct plan_use *use, char text[160])
 {
-    char time[NUMBER_TIME_CHARS], size[NUMBER_SIZE_CHARS], measured[80] = "\t\t";
+    char measured[80] = "\t\t";
     if (use->samples)
-        snprintf(measured, sizeof measured, "\t%s at %s\t%.2f",
-                 number_print_time(use->measured_s, time),
-                 number_print_size(use->measured_bytes, size), use->ratio);
+        snprintf(measured, sizeof measured, "\t%s at %s\t%.2f", number_time(use->measured_s).text,
+                 number_size(use->measured_bytes).text, use->ratio);
     snprintf(text, 160, "%s\t%" PRIu64 "\t%" PRIu64, measured, use->messages, use->bytes);
 }
 
@@ -58,16 +57,15 @@ void plan_table_print(FILE *out, const struct plan_input *input, const struct pl
                     : "from\tto\tprotocol\tdecided by\tlane\tpredicted");
     for (uint32_t i = 0; i < plan->entry_count; i++) {
         const struct plan_entry *entry = &plan->entries[i];
-        char from[NUMBER_SIZE_CHARS], to[NUMBER_SIZE_CHARS], lanes[PLAN_LANES_CHARS], use[160] = "";
-        char low[NUMBER_TIME_CHARS], high[NUMBER_TIME_CHARS];
+        char lanes[PLAN_LANES_CHARS], use[160] = "";
         if (uses)
             use_text(&uses[i], use);
-        table_row(
-            &table, "%s\t%s\t%s\t%s\t%s\t%s to %s%s", number_print_size(entry->first_bytes, from),
-            number_print_size(entry->largest_bytes, to), entry->protocol->name,
-            i ? plan_decider_name(entry->decided_by) : "", plan_lanes_text(input, entry, lanes),
-            number_print_time(plan_time(input, entry, entry->first_bytes), low),
-            number_print_time(plan_time(input, entry, plan_last_shown(entry)), high), use);
+        table_row(&table, "%s\t%s\t%s\t%s\t%s\t%s to %s%s", number_size(entry->first_bytes).text,
+                  number_size(entry->largest_bytes).text, entry->protocol->name,
+                  i ? plan_decider_name(entry->decided_by) : "",
+                  plan_lanes_text(input, entry, lanes),
+                  number_time(plan_time(input, entry, entry->first_bytes)).text,
+                  number_time(plan_time(input, entry, plan_last_shown(entry))).text, use);
     }
     table_print(&table, out, indent);
 }
@@ -96,17 +94,15 @@ static void range_row(struct table *table, const struct plan_input *input,
     const struct model_lane_range *range = &lane->cost[way].ranges[number];
     double overhead_s = range->overhead_send_s + range->overhead_receive_s;
     struct cost_line registers = model_registration(lane, range, &input->around);
-    char size[NUMBER_SIZE_CHARS], latency[NUMBER_TIME_CHARS], overhead[NUMBER_TIME_CHARS];
-    char registration[NUMBER_TIME_CHARS + 32], sources[200];
+    char growth[32] = "", sources[200];
     sources_text(lane->source[way][number], sources, sizeof(sources));
-    number_print_time(registers.fixed_s, registration);
     if (registers.growth_s_byte > 0)
-        text_more(registration, sizeof(registration), " + %.4g ns/KiB",
-                  registers.growth_s_byte * 1024e9);
-    table_row(table, "%s\t%s\t%s\t%s\t%s\t%.4g GB/s%s\t%s\t%s", lane->name,
-              model_way_name((enum model_way) way), number_print_size(range->largest_bytes, size),
-              number_print_time(range->latency_s, latency), number_print_time(overhead_s, overhead),
-              range->bandwidth_bytes_s / 1e9, seen, registration, sources);
+        snprintf(growth, sizeof(growth), " + %.4g ns/KiB", registers.growth_s_byte * 1024e9);
+    table_row(table, "%s\t%s\t%s\t%s\t%s\t%.4g GB/s%s\t%s%s\t%s", lane->name,
+              model_way_name((enum model_way) way), number_size(range->largest_bytes).text,
+              number_time(range->latency_s).text, number_time(overhead_s).text,
+              range->bandwidth_bytes_s / 1e9, seen, number_time(registers.fixed_s).text, growth,
+              sources);
 }
 
 void plan_lanes_print(FILE *out, const struct plan_input *input, plan_lane_seen seen_at,
@@ -164,22 +160,19 @@ static void terms_row(struct table *table, const struct plan_input *input,
 {
     struct cost cost;
     struct cost_line line;
-    char latency[NUMBER_TIME_CHARS], overhead[NUMBER_TIME_CHARS], fixed[NUMBER_TIME_CHARS];
-    char total[NUMBER_TIME_CHARS];
     if (!line_of(input, entry, bytes, &cost, &line))
         return;
     const struct cost_line *registration = &cost.registration;
     double latency_s = cost.stage[COST_LATENCY].fixed_s / cost.scale;
     double moved_s_byte = line.growth_s_byte / cost.scale - registration->growth_s_byte;
     double wire_s_byte = cost.bandwidth_bytes_s > 0 ? 1 / cost.bandwidth_bytes_s : moved_s_byte;
-    table_row(
-        table, "%s%s\t%.4g\t%s\t%s\t%s + %.4g ns/KiB\t%.4g GB/s\t%.4g ns/KiB\t%s",
-        entry->protocol->name, plan_entry_manner(entry), cost.scale,
-        number_print_time(latency_s, latency),
-        number_print_time(line.fixed_s / cost.scale - latency_s - registration->fixed_s, overhead),
-        number_print_time(registration->fixed_s, fixed), registration->growth_s_byte * 1024e9,
-        1e-9 / wire_s_byte, fmax(moved_s_byte - wire_s_byte, 0) * 1024e9,
-        number_print_time(plan_time(input, entry, bytes), total));
+    table_row(table, "%s%s\t%.4g\t%s\t%s\t%s + %.4g ns/KiB\t%.4g GB/s\t%.4g ns/KiB\t%s",
+              entry->protocol->name, plan_entry_manner(entry), cost.scale,
+              number_time(latency_s).text,
+              number_time(line.fixed_s / cost.scale - latency_s - registration->fixed_s).text,
+              number_time(registration->fixed_s).text, registration->growth_s_byte * 1024e9,
+              1e-9 / wire_s_byte, fmax(moved_s_byte - wire_s_byte, 0) * 1024e9,
+              number_time(plan_time(input, entry, bytes)).text);
 }
 
 /* Where the lines meet, and why the switch lies elsewhere if it does. */
@@ -205,10 +198,10 @@ void plan_switches_print(FILE *out, const struct plan_input *input, const struct
     snprintf(inner, sizeof inner, "%.28s  ", indent);
     for (uint32_t i = 1; i < plan->entry_count; i++) {
         const struct plan_entry *before = &plan->entries[i - 1], *after = &plan->entries[i];
-        char size[NUMBER_SIZE_CHARS], decider[160];
+        char decider[160];
         struct table table;
         decider_text(input, before, after, decider);
-        fprintf(out, "%sat %s: %s\n", indent, number_print_size(after->first_bytes, size), decider);
+        fprintf(out, "%sat %s: %s\n", indent, number_size(after->first_bytes).text, decider);
         table_init(&table,
                    "protocol\td\tlatencies\toverheads\tregistration\tbandwidth\tcopies\ttime");
         terms_row(&table, input, before, before->largest_bytes);

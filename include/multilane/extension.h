@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/model/lane.h"
+
 /* A BTL that offers this exports one constant of type struct multilane_extension, whose name
  * carries the BTL's name and the version of this header: mca_btl_shm_multilane_v4. Open MPI opens
  * components RTLD_GLOBAL, so dlsym(RTLD_DEFAULT, name) finds it; a BTL without such a symbol is a
@@ -77,41 +79,23 @@ enum multilane_capability {
  * be. */
 #define MULTILANE_REGISTER_CACHED UINT32_C(0x00020000)
 
-/* Memory that a lane reaches directly. */
-enum multilane_memory { MULTILANE_MEMORY_HOST = 1 << 0, MULTILANE_MEMORY_CUDA = 1 << 1 };
-
-/* The ways of moving bytes that may cost differently on one lane. */
-enum multilane_way {
-    MULTILANE_BY_SEND, /* active messages: btl_sendi, btl_send */
-    MULTILANE_BY_GET,  /* btl_get, copy_from: the reader works */
-    MULTILANE_BY_PUT,  /* btl_put, copy_to: the writer works */
-    MULTILANE_WAYS
-};
-
-/* Linear within one range of sizes: time = constants + bytes / bandwidth. The range starts one byte
- * above the one before it and ends at `largest_bytes`, included. A value below 0 means that the BTL
- * does not know it. */
-struct multilane_lane_range {
-    uint64_t largest_bytes;
-    double latency_s;          /* from the sender's last act to the receiver's first */
-    double bandwidth_bytes_s;  /* 0: infinite, the constants are all there is */
-    double overhead_send_s;    /* of the sender's processor, each message or piece */
-    double overhead_receive_s; /* of the receiver's processor */
-    double registration_s;     /* of one registration of local memory */
-    double registration_s_byte;
-};
-
 #define MULTILANE_LANE_RANGES_MAX 8
 
+/* What one way costs, in the model's terms; but that a value below 0 is one that the BTL does not
+ * know, and a bandwidth of 0 an infinite one. */
 struct multilane_lane_cost {
     uint32_t range_count; /* 0: the lane cannot go this way */
     uint32_t reserved;
-    struct multilane_lane_range ranges[MULTILANE_LANE_RANGES_MAX]; /* the last: UINT64_MAX */
+    struct model_lane_range ranges[MULTILANE_LANE_RANGES_MAX]; /* the last: UINT64_MAX */
 };
+
+/* Those that a BTL has a function for: send (btl_sendi, btl_send), get (btl_get, copy_from), put.
+ */
+#define MULTILANE_WAYS MODEL_BY_BOTH
 
 struct multilane_lane_attributes {
     uint64_t capabilities; /* enum multilane_capability */
-    uint32_t memory;       /* enum multilane_memory */
+    uint32_t memory;       /* that it reaches directly: enum model_memory */
     /* Lanes of this node with equal groups other than 0 share what carries them (a core's copying,
      * a bus, a card): their bandwidths do not add up. */
     uint32_t capacity_group;

@@ -15,8 +15,8 @@
  * version of this header; Open MPI opens components RTLD_GLOBAL, so dlsym(RTLD_DEFAULT, name) finds
  * it after MPI_Init. Only programs of the same build use it: `lane_bytes` tells another. Ranks are
  * those of MPI_COMM_WORLD. Every function returns MPI_SUCCESS's 0 or an Open MPI error below it. */
-#define MULTILANE_MEASURE_VERSION 4
-#define MULTILANE_MEASURE_SYMBOL  "mca_pml_multilane_measure_v4"
+#define MULTILANE_MEASURE_VERSION 5
+#define MULTILANE_MEASURE_SYMBOL  "mca_pml_multilane_measure_v5"
 
 #define MULTILANE_MEASURE_PLANNED (-1)
 
@@ -31,17 +31,6 @@ struct multilane_times {
     uint32_t messages; /* that were timed; fewer than 5 say nothing */
     double seconds;    /* the median */
     double spread_s;   /* of the middle half, the largest less the smallest */
-};
-
-/* What was measured of the devices of this process, the slowest of them, and of all processes of
- * the node that have been asked to measure. All zero: not measured. */
-struct multilane_device {
-    char name[LANE_FILE_TEXT_CHARS];
-    struct model_copy copy;   /* to the host or from there, */
-    struct model_copy within; /* within the device, */
-    struct model_copy get;    /* and from another process's memory; */
-    double open_s;            /* opening that, */
-    bool in_turns;            /* and while both used the device */
 };
 
 struct multilane_measure {
@@ -70,11 +59,6 @@ struct multilane_measure {
 
     /* What plans depend on here beside lanes and buffers. */
     void (*surroundings)(struct model_surroundings *around);
-
-    /* The device that `buffer` lies on is measured as at a first buffer there, but at length, and
-     * whatever the user has set. Null: it only tells. Copies in turns follow while this process and
-     * the other one are in MPI. */
-    int (*device)(const void *buffer, struct multilane_device *device);
 
     /* Registers memory with lane `lane` and takes that back: what a caller times. */
     int (*registration)(int rank, uint32_t lane, void *address, size_t bytes);

@@ -126,10 +126,9 @@ int main(void)
         return 1;
     }
     for (uint32_t i = 0; i < plan->entry_count; i++) {
-        char name[64], size[NUMBER_SIZE_CHARS];
+        char name[64];
         snprintf(name, sizeof name, "entry %u of %u (%s)", (unsigned) i + 1,
-                 (unsigned) plan->entry_count,
-                 number_print_size(plan->entries[i].first_bytes, size));
+                 (unsigned) plan->entry_count, number_size(plan->entries[i].first_bytes).text);
         print_lookups(plan, name, plan->entries[i].first_bytes, 0);
     }
     print_lookups(plan, "sizes at random", 0, 1);

@@ -42,20 +42,20 @@ static struct {
 } faults = {.seed = 1, .lanes = 2, .sleep_turns = 20000, .spared = 1};
 
 static const struct param params[] = {
-    {"seed", PARAM_INT, &faults.seed, "of the faults; 0: none happens"},
-    {"lanes", PARAM_INT, &faults.lanes, "how many lanes (1 to 4)"},
-    {"drop", PARAM_INT, &faults.drop, "of 10000 messages, how many vanish"},
-    {"twice", PARAM_INT, &faults.twice, "how many come twice"},
-    {"delay", PARAM_INT, &faults.delay, "how many are overtaken"},
-    {"busy", PARAM_INT, &faults.busy, "how often a lane has no room"},
-    {"fail", PARAM_INT, &faults.fail, "how many end in an error, which ends their lane"},
-    {"die", PARAM_INT, &faults.die, "after how many a lane is silent for sleep_turns"},
-    {"rma", PARAM_INT, &faults.rma, "1: gets and puts as well"},
-    {"goodbye", PARAM_INT, &faults.goodbye,
+    {"seed", PARAM_INT, &faults.seed, NULL, "of the faults; 0: none happens"},
+    {"lanes", PARAM_INT, &faults.lanes, NULL, "how many lanes (1 to 4)"},
+    {"drop", PARAM_INT, &faults.drop, NULL, "of 10000 messages, how many vanish"},
+    {"twice", PARAM_INT, &faults.twice, NULL, "how many come twice"},
+    {"delay", PARAM_INT, &faults.delay, NULL, "how many are overtaken"},
+    {"busy", PARAM_INT, &faults.busy, NULL, "how often a lane has no room"},
+    {"fail", PARAM_INT, &faults.fail, NULL, "how many end in an error, which ends their lane"},
+    {"die", PARAM_INT, &faults.die, NULL, "after how many a lane is silent for sleep_turns"},
+    {"rma", PARAM_INT, &faults.rma, NULL, "1: gets and puts as well"},
+    {"goodbye", PARAM_INT, &faults.goodbye, NULL,
      "1: it closes like btl/tcp whose peer has closed first, with SIGPIPE"},
-    {"spared", PARAM_INT, &faults.spared, "so many of the first lanes never fail or die"},
-    {"sleep_turns", PARAM_INT, &faults.sleep_turns, "calls of progress until it comes back"},
-};
+    {"spared", PARAM_INT, &faults.spared, NULL, "so many of the first lanes never fail or die"},
+    {"sleep_turns", PARAM_INT, &faults.sleep_turns, NULL, "calls of progress until it comes back"},
+    {.name = NULL}};
 
 /* What was accepted, and is sent in a later turn or when the kernel has room; its callback comes
  * then. */
@@ -664,8 +664,7 @@ static int flaky_finalize(mca_btl_base_module_t *btl)
 
 static int flaky_register(void)
 {
-    return param_register(&mca_btl_flaky_component.btl_version, params,
-                          sizeof(params) / sizeof(params[0]));
+    return param_register(&mca_btl_flaky_component.btl_version, params);
 }
 
 static void lane_describe(mca_btl_base_module_t *btl)

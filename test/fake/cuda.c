@@ -501,17 +501,6 @@ API driver_result cuDeviceGetUuid(struct driver_uuid *uuid, driver_device device
     return result;
 }
 
-API driver_result cuDeviceGetName(char *name, int room, driver_device device)
-{
-    CALLED();
-    if (!is_started())
-        return DRIVER_NOT_INITIALIZED;
-    if (device < 0 || device >= settings.devices)
-        return DRIVER_INVALID_DEVICE;
-    snprintf(name, (size_t) room, "a stand-in");
-    return DRIVER_SUCCESS;
-}
-
 API driver_result cuDeviceCanAccessPeer(int *can, driver_device device, driver_device peer)
 {
     CALLED();
@@ -1885,7 +1874,6 @@ static const struct function {
                  ENTRY(cuGetErrorString),
                  ENTRY(cuDeviceGetCount),
                  ENTRY(cuDeviceGetUuid),
-                 ENTRY(cuDeviceGetName),
                  ENTRY(cuDeviceCanAccessPeer),
                  ENTRY(cuDevicePrimaryCtxRetain),
                  ENTRY(cuDevicePrimaryCtxRelease),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What multilane-calibrate times as new registrations are new: a stand-in for a lane's cache of
  * registrations, which knows memory by its address, is asked for none that it has. */
+#include "common/lock/clock.h"
 #include "check.h"
 
 #include "tools/calibrate/measure.h"
@@ -16,8 +17,8 @@ static bool is_cached;
 
 static void spin(double seconds)
 {
-    double until = seconds_now() + seconds;
-    while (seconds_now() < until)
+    double until = clock_exact_s() + seconds;
+    while (clock_exact_s() < until)
         ;
 }
 

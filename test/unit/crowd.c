@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When the processes of a node are a crowd: by what they may run on, and by the quotas of made-up
- * cgroups. */
+/* When the processes of a node are a crowd: by what they may run on, and by what made-up cgroups
+ * allow. */
 #define _GNU_SOURCE
 #include "check.h"
+#include "common/lane/cgroup.h"
 #include "common/lane/crowd.h"
 
 #include <math.h>
@@ -35,7 +36,7 @@ static void file_write(const char *name, const char *text)
 
 static void quota_is(const char *groups, double expected)
 {
-    double found = crowd_quota(groups, mount);
+    double found = cgroup_processors(groups, mount);
     CHECK(found == expected, "%s has %g processors, not %g", groups, found, expected);
 }
 
@@ -70,6 +71,36 @@ static void quotas(void)
     file_write("cpu.max", "100000 100000\n");
     quota_is("0::/docker/0123\n", 1);
     quota_is("0::/../..\n", 1);
+}
+
+static void memory_is(const char *groups, double expected)
+{
+    double found = cgroup_memory(groups, mount);
+    CHECK(found == expected, "%s has %g bytes, not %g", groups, found, expected);
+}
+
+/* The limit is the least on the way up. */
+static void memory(void)
+{
+    memory_is("0::/job/step\n", INFINITY);
+    file_write("job/step/memory.max", "max\n");
+    memory_is("0::/job/step\n", INFINITY);
+    file_write("job/memory.max", "1073741824\n");
+    memory_is("0::/job/step\n", 1073741824);
+    file_write("job/step/memory.max", "4096\n");
+    memory_is("0::/job/step\n", 4096);
+    memory_is("0::/job\n", 1073741824);
+    /* A container whose own group is the mount, by a path that is not there. */
+    file_write("memory.max", "8192\n");
+    memory_is("0::/../elsewhere/container", 8192);
+    /* Version 1, beside an empty hierarchy of version 2; other controllers say nothing. */
+    file_write("memory.max", "max\n");
+    file_write("memory/old/memory.limit_in_bytes", "65536\n");
+    memory_is("5:cpuset:/old\n4:hugetlb,memory:/old\n0::/\n", 65536);
+    memory_is("5:memoryless:/old\n0::/\n", INFINITY);
+    /* Nothing, and nonsense. */
+    memory_is("", INFINITY);
+    memory_is("no colons\n0:one\n", INFINITY);
 }
 
 static void name_too_long(void)
@@ -111,6 +142,7 @@ int main(void)
 {
     CHECK(mkdtemp(mount) != NULL, "no folder");
     quotas();
+    memory();
     name_too_long();
     processors();
     char command[128];

@@ -8,18 +8,13 @@
 
 #include "common/lane/declared.h"
 
-static const struct declared_btl able = {.name = "shm",
-                                         .can_send = true,
-                                         .can_send_immediately = true,
-                                         .can_get = true,
-                                         .can_put = true,
-                                         .can_atomics = true};
+#define ABLE (MODEL_CAN_SEND | MODEL_CAN_SHORT | MODEL_CAN_GET | MODEL_CAN_PUT | MODEL_CAN_ATOMICS)
 
 static struct model_error complaint; /* of the last declaration */
 
 static struct multilane_lane_attributes good_attributes(void)
 {
-    struct multilane_lane_attributes attributes = {.memory = MULTILANE_MEMORY_HOST,
+    struct multilane_lane_attributes attributes = {.memory = MODEL_MEMORY_HOST,
                                                    .capabilities = MULTILANE_CAN_DELIVER,
                                                    .capacity_group = 3,
                                                    .short_max_bytes = 100,
@@ -29,9 +24,9 @@ static struct multilane_lane_attributes good_attributes(void)
     for (int way = 0; way < MULTILANE_WAYS; way++) {
         attributes.cost[way].range_count = 2;
         attributes.cost[way].ranges[0] =
-            (struct multilane_lane_range){4096, 1e-7 * (way + 1), 5e9, 2e-7, 3e-7, 4e-6, 5e-11};
+            (struct model_lane_range){4096, 1e-7 * (way + 1), 5e9, 2e-7, 3e-7, 4e-6, 5e-11};
         attributes.cost[way].ranges[1] =
-            (struct multilane_lane_range){UINT64_MAX, 2e-7, 0, -1, -1, -1, -1};
+            (struct model_lane_range){UINT64_MAX, 2e-7, 0, -1, -1, -1, -1};
     }
     return attributes;
 }
@@ -41,7 +36,7 @@ static void values_are_taken_over(void)
     struct multilane_lane_attributes attributes = good_attributes();
     struct model_lane lane;
     struct model_error why;
-    declared_attributes(&able, &attributes, &lane, &complaint);
+    declared_attributes("shm", ABLE, &attributes, &lane, &complaint);
     CHECK(model_lane_check(&lane, &why), "%s", why.text);
     CHECK(strcmp(lane.name, "shm:ring") == 0, "%s", lane.name);
     CHECK(!complaint.text[0], "%s", complaint.text);
@@ -71,12 +66,10 @@ static void no_ability_without_its_ground(void)
 {
     struct multilane_lane_attributes attributes = good_attributes();
     struct model_lane lane;
-    struct declared_btl btl = able;
-    attributes.cost[MULTILANE_BY_GET].range_count = 0;
-    declared_attributes(&btl, &attributes, &lane, &complaint);
+    attributes.cost[MODEL_BY_GET].range_count = 0;
+    declared_attributes("shm", ABLE, &attributes, &lane, &complaint);
     CHECK(!(lane.can & MODEL_CAN_GET) && lane.can & MODEL_CAN_PUT, "a get without a cost");
-    btl.can_put = btl.can_send = false;
-    declared_attributes(&btl, &attributes, &lane, &complaint);
+    declared_attributes("shm", MODEL_CAN_GET, &attributes, &lane, &complaint);
     CHECK(!(lane.can & (MODEL_CAN_PUT | MODEL_CAN_SEND | MODEL_CAN_SHORT)), "%x", lane.can);
     static const struct {
         uint64_t capability;
@@ -89,7 +82,7 @@ static void no_ability_without_its_ground(void)
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
         attributes = good_attributes();
         attributes.capabilities = pairs[i].capability;
-        declared_attributes(&able, &attributes, &lane, &complaint);
+        declared_attributes("shm", ABLE, &attributes, &lane, &complaint);
         for (size_t j = 0; j < sizeof(pairs) / sizeof(pairs[0]); j++)
             CHECK(!(lane.can & pairs[j].ability) == (i != j), "capability %zu, ability %zu", i, j);
     }
@@ -108,7 +101,7 @@ static void a_broken_declaration_does_no_harm(void)
         for (int way = 0; way < MULTILANE_WAYS; way++)
             if (chance_below(&chance, 2))
                 attributes.cost[way].range_count = (uint32_t) chance_below(&chance, 12);
-        declared_attributes(&able, &attributes, &lane, &complaint);
+        declared_attributes("shm", ABLE, &attributes, &lane, &complaint);
         CHECK(memchr(lane.name, '\0', sizeof(lane.name)), "the name has no end");
         for (int way = 0; way < MODEL_WAYS; way++)
             CHECK(lane.cost[way].range_count <= MODEL_LANE_RANGES_MAX, "way %d: %u ranges", way,
@@ -117,7 +110,7 @@ static void a_broken_declaration_does_no_harm(void)
     struct multilane_lane_attributes attributes = good_attributes();
     struct model_lane lane;
     memset(attributes.device, 'x', sizeof(attributes.device));
-    declared_attributes(&able, &attributes, &lane, &complaint);
+    declared_attributes("shm", ABLE, &attributes, &lane, &complaint);
     CHECK(strcmp(lane.name, "shm") == 0, "%s", lane.name);
 }
 
@@ -138,10 +131,10 @@ static void what_cannot_be_is_replaced_and_named(void)
         struct multilane_lane_attributes attributes = good_attributes();
         struct model_lane lane;
         struct model_error why;
-        attributes.cost[MULTILANE_BY_SEND].ranges[0] = (struct multilane_lane_range){
+        attributes.cost[MODEL_BY_SEND].ranges[0] = (struct model_lane_range){
             4096, cases[i].latency_s,          cases[i].bandwidth_bytes_s, cases[i].overhead_s, 0,
             0,    cases[i].registration_s_byte};
-        declared_attributes(&able, &attributes, &lane, &complaint);
+        declared_attributes("shm", ABLE, &attributes, &lane, &complaint);
         CHECK(strstr(complaint.text, cases[i].what) && strstr(complaint.text, "BTL shm"),
               "case %zu: %s", i, complaint.text);
         CHECK(model_lane_check(&lane, &why), "case %zu: %s", i, why.text);
@@ -153,9 +146,9 @@ static void odd_values_are_used_without_a_word(void)
 {
     struct multilane_lane_attributes attributes = good_attributes();
     struct model_lane lane;
-    attributes.cost[MULTILANE_BY_SEND].ranges[0] =
-        (struct multilane_lane_range){4096, 60, 1, 30, 30, 20, 11};
-    declared_attributes(&able, &attributes, &lane, &complaint);
+    attributes.cost[MODEL_BY_SEND].ranges[0] =
+        (struct model_lane_range){4096, 60, 1, 30, 30, 20, 11};
+    declared_attributes("shm", ABLE, &attributes, &lane, &complaint);
     const struct model_lane_range *range = &lane.cost[MODEL_BY_SEND].ranges[0];
     CHECK(!complaint.text[0], "%s", complaint.text);
     CHECK(range->latency_s == 60 && range->bandwidth_bytes_s == 1 && range->overhead_send_s == 30 &&

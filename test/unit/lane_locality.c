@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Places of devices: cards from a tree of devices as the kernel shows it, distances on machines of
- * several shapes, and what both do to the order in which lanes are taken. */
+/* Places of devices: cards from a tree of devices as the kernel shows it, what is near and what is
+ * far, and what both do to the order in which lanes are taken. */
+#define _GNU_SOURCE
 #include "check.h"
-
-#include "config.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#ifdef MULTILANE_HAVE_HWLOC
-#include <hwloc.h>
-#endif
 
 #include "common/lane/locality.h"
+#include "common/lane/processor_list.h"
 #include "common/model/plan.h"
 
 /* --- cards --------------------------------------------------------------------------------------
@@ -137,71 +134,36 @@ static void folders_end(void)
 /* --- distances ----------------------------------------------------------------------------------
  */
 
-#ifdef MULTILANE_HAVE_HWLOC
-
-static hwloc_topology_t machine(const char *shape)
-{
-    hwloc_topology_t topology;
-    hwloc_topology_init(&topology);
-    int rc = hwloc_topology_set_synthetic(topology, shape);
-    CHECK(rc == 0 && hwloc_topology_load(topology) == 0, "%s", shape);
-    return topology;
-}
-
 static void near_is_nearer_than_far(void)
 {
     static const struct {
-        const char *shape, *here, *device;
-        uint32_t distance;
+        const char *here, *device;
+        bool is_near;
     } cases[] = {
-        {"pack:2 numa:1 core:4 pu:1", "0", "0-3", 0},
-        {"pack:2 numa:1 core:4 pu:1", "0", "4-7", 1},
-        {"pack:2 numa:1 core:4 pu:1", "3,4", "4-7", 0},
-        {"pack:2 numa:1 core:4 pu:1", "0-7", "4-7", 0},
-        {"pack:2 numa:1 core:4 pu:1", "0", "", 0},
-        {"pack:2 numa:1 core:4 pu:1", "", "4-7", 0},
-        {"pack:2 numa:1 core:4 pu:1", "0", "100-200", 0},
-        {"pack:2 numa:1 core:4 pu:1", "nonsense", "4-7", 0},
-        {"pack:2 [numa] l3:2 core:2 pu:2", "0", "0-3", 0},
-        {"pack:2 [numa] l3:2 core:2 pu:2", "0", "4-7", 1},
-        {"pack:2 [numa] l3:2 core:2 pu:2", "0", "8-11", 2},
-        {"pack:2 [numa] l3:2 core:2 pu:2", "15", "8-11", 1},
-        {"pack:2 [numa] l3:2 core:2 pu:2", "8", "0-15", 0},
-        {"core:4 pu:1", "0", "0-3", 0},
+        {"0", "0-3", true},         {"0", "4-7", false},       {"3,4", "4-7", true},
+        {"0-7", "4-7", true},       {"0", "", true},           {"0", "100-200", false},
+        {"0", "nonsense", true},    {"15", "8-11", false},     {"8", "0-15", true},
+        {"2", "0-1,3,8-11", false}, {"9", "0-1,3,8-11", true}, {"0", "1024-9999", false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        hwloc_topology_t topology = machine(cases[i].shape);
-        uint32_t distance = locality_distance(topology, cases[i].here, cases[i].device);
-        CHECK(distance == cases[i].distance, "%s, from %s to %s: %u, not %u", cases[i].shape,
-              cases[i].here, cases[i].device, distance, cases[i].distance);
-        hwloc_topology_destroy(topology);
+        const char *here = cases[i].here;
+        cpu_set_t mine;
+        CPU_ZERO(&mine);
+        for (unsigned first, last; processor_range(&here, &first, &last);)
+            for (; first <= last; first++)
+                CPU_SET(first, &mine);
+        CHECK(processor_list_meets(cases[i].device, &mine) == cases[i].is_near, "from %s to %s",
+              cases[i].here, cases[i].device);
     }
 }
 
 static void a_process_knows_where_it_is(void)
 {
-    hwloc_topology_t topology;
-    char cpus[LOCALITY_CPUS_CHARS] = "";
-    hwloc_topology_init(&topology);
-    hwloc_topology_load(topology);
-    CHECK(locality_of_process(topology, cpus) && cpus[0], "\"%s\"", cpus);
-    CHECK(locality_distance(topology, cpus, cpus) == 0, "far from itself");
-    hwloc_topology_destroy(topology);
-    CHECK(!locality_of_process(NULL, cpus), "without a topology");
+    char cpu[16];
+    snprintf(cpu, sizeof(cpu), "%d", sched_getcpu());
+    CHECK(locality_is_near(cpu) && locality_is_near(""), "far from processor %s", cpu);
+    CHECK(!locality_is_near("1000-1023"), "near to processors that are not there");
 }
-
-#else
-
-static void near_is_nearer_than_far(void)
-{
-    CHECK(locality_distance(NULL, "0", "4-7") == 0, "a distance without hwloc");
-}
-
-static void a_process_knows_where_it_is(void)
-{
-}
-
-#endif
 
 /* --- the order of lanes -------------------------------------------------------------------------
  */

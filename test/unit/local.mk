@@ -229,8 +229,7 @@ TESTS += test/unit/crowd test/unit/startup_threads
 test_unit_startup_threads_LDADD = libmultilane_common.la -lpthread -ldl -lm
 test_unit_crowd_LDADD = libmultilane_common.la -lm
 test_unit_lane_locality_SOURCES = test/unit/lane_locality.c
-test_unit_lane_locality_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS)
-test_unit_lane_locality_LDADD = libmultilane_common.la $(HWLOC_LIBS) -lm
+test_unit_lane_locality_LDADD = libmultilane_common.la -lm
 test_unit_report_table_SOURCES = test/unit/report_table.c
 test_unit_report_table_LDADD = libmultilane_common.la
 
@@ -244,12 +243,11 @@ test_unit_calibrate_registration_LDFLAGS = $(AM_LDFLAGS) $(OMPI_LDFLAGS)
 test_unit_calibrate_registration_LDADD = libmultilane_tools.la $(OMPI_LIBS) -lm
 
 # The segments of btl/shm.
-check_PROGRAMS += test/unit/lane_readers test/unit/last_cache test/unit/memory_limit
-TESTS += test/unit/lane_readers test/unit/last_cache test/unit/memory_limit
+check_PROGRAMS += test/unit/lane_readers test/unit/last_cache
+TESTS += test/unit/lane_readers test/unit/last_cache
 test_unit_last_cache_SOURCES = test/unit/last_cache.c
 test_unit_last_cache_LDADD = libmultilane_common.la -lm
 test_unit_lane_readers_SOURCES = test/unit/lane_readers.c common/lane/readers.c
-test_unit_memory_limit_SOURCES = test/unit/memory_limit.c common/lane/memory_limit.c
 
 check_PROGRAMS += test/unit/shm_segment
 TESTS += test/unit/shm_segment

@@ -69,25 +69,23 @@ static void sizes_are_read_or_refused(void)
 static void printed_sizes_read_back(void)
 {
     uint64_t chance = 11, back;
-    char text[NUMBER_SIZE_CHARS];
     for (int i = 0; i < 20000; i++) {
         uint64_t bytes = chance_next(&chance);
         bytes >>= chance_below(&chance, 64);
         bytes <<= chance_below(&chance, 40);
-        CHECK(number_parse_size(number_print_size(bytes, text), &back, NULL) && back == bytes,
-              "%llu was printed as %s", (unsigned long long) bytes, text);
+        CHECK(number_parse_size(number_size(bytes).text, &back, NULL) && back == bytes,
+              "%llu was printed as %s", (unsigned long long) bytes, number_size(bytes).text);
     }
 }
 
 static void printed_reals_read_back(void)
 {
     uint64_t chance = 12;
-    char text[NUMBER_REAL_CHARS];
     for (int i = 0; i < 20000; i++) {
         int exponent = (int) chance_below(&chance, 600) - 300;
         double value = ldexp(chance_real(&chance), exponent), back;
-        CHECK(number_parse_real(number_print_real(value, text), &back, NULL) && back == value,
-              "%a was printed as %s", value, text);
+        CHECK(number_parse_real(number_real(value).text, &back, NULL) && back == value,
+              "%a was printed as %s", value, number_real(value).text);
     }
 }
 

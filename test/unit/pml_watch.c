@@ -437,11 +437,11 @@ static int attributes(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t
                       struct multilane_lane_attributes *out)
 {
     (void) btl, (void) endpoint;
-    out->memory = MULTILANE_MEMORY_HOST;
+    out->memory = MODEL_MEMORY_HOST;
     out->copied_max_bytes = 64 << 10;
-    out->cost[MULTILANE_BY_SEND].range_count = 1;
-    out->cost[MULTILANE_BY_SEND].ranges[0] =
-        (struct multilane_lane_range){.largest_bytes = UINT64_MAX, .latency_s = 1e-6};
+    out->cost[MODEL_BY_SEND].range_count = 1;
+    out->cost[MODEL_BY_SEND].ranges[0] =
+        (struct model_lane_range){.largest_bytes = UINT64_MAX, .latency_s = 1e-6};
     return OPAL_SUCCESS;
 }
 

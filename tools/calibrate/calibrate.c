@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "device.h"
 #include "measure.h"
 #include "report.h"
 #include "tools/lane/profile_write.h"
@@ -32,8 +31,7 @@ static const char usage[] =
     "  --output FILE     write the profile there instead of the user's cache folder\n"
     "  --site            write it to the folder of the site\n"
     "  --no-write        write none\n"
-    "  --plot FILE.svg   draw what was measured and what was made of it\n"
-    "  --device          measure device memory too: mpirun -n 2, or a rank for each device\n"
+    "  --plot FILE       write what was measured and what was made of it as columns to plot\n"
     "  --lanes           only list the lanes, as multilane-doctor does\n"
     "  --help, --version\n"
     "Which lanes there are is said by Open MPI's --mca btl.\n";
@@ -41,7 +39,7 @@ static const char usage[] =
 struct options {
     struct effort effort;
     const char *output, *plot;
-    bool site, no_write, device, lanes, help, version;
+    bool site, no_write, lanes, help, version;
 };
 
 static const struct effort efforts[] = {
@@ -56,7 +54,6 @@ static bool read_options(int argc, char **argv, struct options *options, struct 
                                       {"site", OPTION_FLAG, &options->site, NULL, NULL},
                                       {"no-write", OPTION_FLAG, &options->no_write, NULL, NULL},
                                       {"plot", OPTION_TEXT, &options->plot, NULL, NULL},
-                                      {"device", OPTION_FLAG, &options->device, NULL, NULL},
                                       {"lanes", OPTION_FLAG, &options->lanes, NULL, NULL},
                                       {"help", OPTION_FLAG, &options->help, NULL, NULL},
                                       {"version", OPTION_FLAG, &options->version, NULL, NULL},
@@ -84,7 +81,6 @@ struct calibration {
     struct lane_file profile;
     struct lane_result *results;
     uint32_t result_count;
-    struct device_result device;
     char path[PROFILE_PATH_CHARS]; /* of the profile */
 };
 
@@ -268,7 +264,7 @@ static bool plot_place(const char *path)
     FILE *file = fopen(path, "ae");
     if (!file) {
         model_fail(&error, "%.120s: cannot be written: %s", path, strerror(errno));
-        complain(error.text, "; give another place by --plot FILE.svg");
+        complain(error.text, "; give another place by --plot FILE");
         return false;
     }
     fclose(file);
@@ -322,8 +318,6 @@ static int calibrate(struct calibration *calibration)
     if (!calibration->results)
         return complain("no memory for samples", "");
     measure_all(calibration);
-    if (calibration->options.device)
-        device_report(&calibration->device, &calibration->profile);
     if (!calibration->options.no_write)
         status = profile_save(calibration);
     if (calibration->options.plot &&
@@ -390,8 +384,6 @@ int main(int argc, char **argv)
               stdout);
         return EXIT_SUCCESS;
     }
-    if (is_good && calibration.options.device)
-        device_prepare();
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &traffic->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &traffic->ranks);
@@ -409,8 +401,6 @@ int main(int argc, char **argv)
         MPI_Finalize();
         return EXIT_SUCCESS;
     }
-    if (calibration.options.device)
-        device_calibrate(traffic->pml, &calibration.device);
     if (!traffic_begin(traffic, calibration.options.effort.largest_bytes, &error)) {
         complain(error.text, "");
         MPI_Abort(MPI_COMM_WORLD, EXIT_FAILED);

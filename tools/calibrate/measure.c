@@ -6,17 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int by_value(const void *one, const void *other)
-{
-    double a = *(const double *) one, b = *(const double *) other;
-    return (a > b) - (a < b);
-}
-
-double median_of(double *values, uint32_t count)
-{
-    qsort(values, count, sizeof(*values), by_value);
-    return count ? values[count / 2] : NAN;
-}
+#include "common/lock/clock.h"
+#include "common/model/number.h"
 
 /* --- several lanes ---------------------------------------------------------------------------- */
 
@@ -125,8 +116,8 @@ void measure_lane(struct traffic *traffic, int peer, uint32_t index, const struc
     memset(times, 0, sizeof(*times));
     /* With its first messages a lane connects, and tells its round trip. */
     (void) measure_bandwidth(traffic, peer, UINT32_C(1) << index);
-    double until = seconds_now() + seconds;
-    for (int round = 0; round < effort->rounds && (!round || seconds_now() < until); round++)
+    double until = clock_exact_s() + seconds;
+    for (int round = 0; round < effort->rounds && (!round || clock_exact_s() < until); round++)
         visits_round(&visits, effort);
     for (int i = 0; i < MODEL_PROTOCOLS; i++)
         for (int j = 0; j < LEARNED_BUCKETS; j++)
@@ -142,7 +133,7 @@ double measure_unsteady(const struct lane_times *times)
         for (int j = 0; j < LEARNED_BUCKETS; j++)
             if (times->at[i][j].seconds > 0)
                 apart[count++] = times->at[i][j].spread_s / times->at[i][j].seconds;
-    return count ? median_of(apart, count) : INFINITY;
+    return count ? number_median(apart, count) : INFINITY;
 }
 
 /* --- registration ----------------------------------------------------------------------------- */
@@ -172,13 +163,13 @@ static void copy_measure(struct model_lane *lane)
     double values[COPIES];
     char *message = memory_new(COPY_BYTES), *fragments = memory_new(COPIES * COPY_BYTES);
     for (int i = 0; message && fragments && i < COPIES; i++) {
-        double start = seconds_now();
+        double start = clock_exact_s();
         memcpy(fragments + (size_t) i * COPY_BYTES, message, COPY_BYTES);
         __asm__ volatile("" : : "r"(fragments) : "memory");
-        values[i] = seconds_now() - start;
+        values[i] = clock_exact_s() - start;
     }
     if (message && fragments)
-        lane->copy_growth_s_byte = fmax(1e-12, median_of(values, COPIES) / (double) COPY_BYTES);
+        lane->copy_growth_s_byte = fmax(1e-12, number_median(values, COPIES) / (double) COPY_BYTES);
     if (message)
         memory_free(message, COPY_BYTES);
     if (fragments)
@@ -193,20 +184,20 @@ static void registrations_measure(const struct multilane_measure *pml, int peer,
     struct model_surroundings around = {.registration_cached = false};
     for (int turn = 0; turn < TURNS; turn++)
         for (int i = 0; i < SIZES; i++) {
-            double start = seconds_now();
+            double start = clock_exact_s();
             int first = pml->registration(peer, index, memory, sizes[i]);
-            double middle = seconds_now();
+            double middle = clock_exact_s();
             int second = pml->registration(peer, index, memory, sizes[i]);
             if (first != 0 || second != 0)
                 return;
             fresh[i][turn] = middle - start;
-            again[turn * SIZES + i] = seconds_now() - middle;
+            again[turn * SIZES + i] = clock_exact_s() - middle;
             memory += sizes[i];
         }
-    registration_set(lane, median_of(fresh[SMALL], TURNS), median_of(fresh[LARGE], TURNS));
+    registration_set(lane, number_median(fresh[SMALL], TURNS), number_median(fresh[LARGE], TURNS));
     pml->surroundings(&around);
     if (around.registration_cached)
-        lane->reg_cached_s = median_of(again, SIZES * TURNS);
+        lane->reg_cached_s = number_median(again, SIZES * TURNS);
 }
 
 void measure_registration(const struct multilane_measure *pml, int peer, uint32_t index,

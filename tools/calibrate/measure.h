@@ -29,6 +29,4 @@ double measure_bandwidth(struct traffic *traffic, int peer, uint32_t lanes);
 void measure_registration(const struct multilane_measure *pml, int peer, uint32_t index,
                           struct model_lane *lane);
 
-double median_of(double *values, uint32_t count);
-
 #endif

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables of what messages took, and a drawing. */
+/* Tables of what messages took, and the same to plot. */
 #include "report.h"
-
-#include <math.h>
 
 #include "common/model/number.h"
 #include "common/report/table.h"
-#include "tools/drawing.h"
+#include "tools/plot.h"
 
 static void input_of(const struct lane_result *result, const struct model_surroundings *around,
                      struct plan_input *input)
@@ -37,15 +35,13 @@ static void size_row(struct table *table, const struct lane_result *result, cons
     int chosen = (int) plan_lookup(plan, bytes)->protocol_index;
     const struct lane_time *time = &result->times.at[chosen][bucket];
     int other = quickest(&result->times, bucket, chosen);
-    char size[NUMBER_SIZE_CHARS], took[NUMBER_TIME_CHARS], other_took[NUMBER_TIME_CHARS];
     if (!time->messages)
         return;
-    table_row(table, "%s\t%s\t%s\t%.0f %%\t%u\t%s\t%s", number_print_size(bytes, size),
-              model_protocols[chosen]->name, number_print_time(time->seconds, took),
+    table_row(table, "%s\t%s\t%s\t%.0f %%\t%u\t%s\t%s", number_size(bytes).text,
+              model_protocols[chosen]->name, number_time(time->seconds).text,
               100 * time->spread_s / time->seconds, (unsigned) time->messages,
               other < 0 ? "" : model_protocols[other]->name,
-              other < 0 ? ""
-                        : number_print_time(result->times.at[other][bucket].seconds, other_took));
+              other < 0 ? "" : number_time(result->times.at[other][bucket].seconds).text);
 }
 
 void report_lane(FILE *out, const struct lane_result *result,
@@ -65,10 +61,8 @@ void report_lane(FILE *out, const struct lane_result *result,
         size_row(&table, result, plan, bucket);
     table_print(&table, out, "  ");
     for (uint32_t i = 1; i < plan->entry_count; i++) {
-        char size[NUMBER_SIZE_CHARS];
         fprintf(out, "%s%s from %s", i == 1 ? "  switches: " : ", ",
-                plan->entries[i].protocol->name,
-                number_print_size(plan->entries[i].first_bytes, size));
+                plan->entries[i].protocol->name, number_size(plan->entries[i].first_bytes).text);
     }
     fputs(plan->entry_count > 1 ? "\n" : "", out);
     plan_free(plan);
@@ -78,18 +72,17 @@ bool report_plot(const char *name, const struct lane_result *results, uint32_t c
                  const struct model_surroundings *around, struct model_error *error)
 {
     struct plan_input inputs[MODEL_LANES_MAX];
-    struct drawing_panel panels[MODEL_LANES_MAX] = {{.plan = NULL}};
+    struct plot plots[MODEL_LANES_MAX] = {{.plan = NULL}};
     struct plan *plans[MODEL_LANES_MAX];
     for (uint32_t i = 0; i < count; i++) {
         input_of(&results[i], around, &inputs[i]);
         plans[i] = results[i].good ? plan_build(&inputs[i], NULL) : NULL;
         inputs[i].around.bias = 1; /* what was measured knows none */
-        panels[i] = (struct drawing_panel){
-            .plan = plans[i], .input = &inputs[i], .times = &results[i].times};
-        snprintf(panels[i].title, sizeof(panels[i].title), "%s: one-way time over size",
+        plots[i] = (struct plot){.plan = plans[i], .input = &inputs[i], .times = &results[i].times};
+        snprintf(plots[i].title, sizeof(plots[i].title), "%s: one-way time over size",
                  results[i].lane.name);
     }
-    bool is_good = drawing_write(name, panels, count, error);
+    bool is_good = plot_write(name, plots, count, error);
     for (uint32_t i = 0; i < count; i++)
         plan_free(plans[i]);
     return is_good;

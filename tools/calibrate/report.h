@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What multilane-calibrate prints of its measurements, and draws. */
+/* What multilane-calibrate prints of its measurements. */
 #ifndef TOOLS_CALIBRATE_REPORT_H
 #define TOOLS_CALIBRATE_REPORT_H
 

@@ -2,11 +2,12 @@
 /* Sends and receives messages in the order that rank 0 gives. */
 #include "traffic.h"
 
-#include <math.h>
 #include <mpi.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+
+#include "common/lock/clock.h"
 
 #define ORDER_TAG 1
 #define DATA_TAG  2
@@ -19,13 +20,6 @@ struct order {
     int is_window;
     uint64_t bytes;
 };
-
-double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
-}
 
 char *memory_new(size_t bytes)
 {
@@ -97,10 +91,10 @@ static void window_send(const struct traffic *traffic, const struct order *order
 static void order_wait(struct order *order)
 {
     const struct timespec nap = {0, 500000};
-    double since = seconds_now();
+    double since = clock_exact_s();
     for (int is_here = 0; !is_here;) {
         MPI_Iprobe(0, ORDER_TAG, MPI_COMM_WORLD, &is_here, MPI_STATUS_IGNORE);
-        if (!is_here && seconds_now() - since > 0.01)
+        if (!is_here && clock_exact_s() - since > 0.01)
             nanosleep(&nap, NULL);
     }
     MPI_Recv(order, sizeof(*order), MPI_BYTE, 0, ORDER_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -158,8 +152,8 @@ double traffic_window(struct traffic *traffic, const struct traffic_way *way, ui
     const struct order order = {way->protocol, way->lanes, 1, true, bytes};
     order_give(traffic, way, &order);
     ready_from(way->peer); /* until then it may have slept */
-    double start = seconds_now();
+    double start = clock_exact_s();
     window_send(traffic, &order, way->peer);
     ready_from(way->peer);
-    return seconds_now() - start;
+    return clock_exact_s() - start;
 }

@@ -35,8 +35,6 @@ bool traffic_send(struct traffic *traffic, const struct traffic_way *way, uint64
 #define TRAFFIC_WINDOW 32
 double traffic_window(struct traffic *traffic, const struct traffic_way *way, uint64_t bytes);
 
-double seconds_now(void);
-
 /* Memory of its own from the system, with its pages: no cache of registrations knows it, and what
  * btl/verbs does not cache, the heap of some systems, it is not. Null: there is none. */
 char *memory_new(size_t bytes);

@@ -2,30 +2,21 @@
 /* The text of a profile, and a file of it. */
 #include "tools/lane/profile_write.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/model/number.h"
 
 static void print_real(FILE *out, const char *key, double value)
 {
-    char text[NUMBER_REAL_CHARS];
     /* The reader knows no infinite bandwidth; this one is the largest it takes. */
     fprintf(out, "%s = %s\n", key,
-            number_print_real(isinf(value) ? LANE_FILE_BANDWIDTH_MOST : value, text));
+            number_real(isinf(value) ? LANE_FILE_BANDWIDTH_MOST : value).text);
 }
 
 static void print_size(FILE *out, const char *key, uint64_t value)
 {
-    char text[NUMBER_SIZE_CHARS];
     if (value)
-        fprintf(out, "%s = %s\n", key, number_print_size(value, text));
+        fprintf(out, "%s = %s\n", key, number_size(value).text);
 }
 
 static bool registers(const struct model_lane *lane)
@@ -86,7 +77,6 @@ static void print_bits(FILE *out, const char *key, uint32_t bits, int count,
 
 static void print_lane(FILE *out, const struct lane_file *file, const struct model_lane *lane)
 {
-    char size[NUMBER_SIZE_CHARS];
     fprintf(out, "\n[lane %s]\n", lane->name);
     print_bits(out, "can", lane->can, MODEL_ABILITIES, model_ability_name);
     print_bits(out, "reach", lane->reach, MODEL_MEMORIES, model_memory_name);
@@ -94,7 +84,7 @@ static void print_lane(FILE *out, const struct lane_file *file, const struct mod
         fprintf(out, "group = %s\n", file->group_names[lane->group - 1].name);
     print_size(out, "short_max", lane->short_max_bytes);
     print_size(out, "copied_max", lane->copied_max_bytes);
-    fprintf(out, "zcopied_max = %s\n", number_print_size(lane->zcopied_max_bytes, size));
+    fprintf(out, "zcopied_max = %s\n", number_size(lane->zcopied_max_bytes).text);
     fprintf(out, "pieces_max = %u\ndistance = %u\ncard = %u\n", (unsigned) lane->pieces_max,
             (unsigned) lane->distance, (unsigned) lane->card);
     if (lane->reg_cached_s >= 0)
@@ -105,7 +95,7 @@ static void print_lane(FILE *out, const struct lane_file *file, const struct mod
         print_real(out, "shared", lane->shared_bytes_s);
     print_ways(out, lane, UINT64_MAX);
     for (uint64_t end = next_end(lane, 1); end != UINT64_MAX; end = next_end(lane, end + 1)) {
-        fprintf(out, "[range %s %s]\n", lane->name, number_print_size(end, size));
+        fprintf(out, "[range %s %s]\n", lane->name, number_size(end).text);
         print_ways(out, lane, end);
     }
 }
@@ -124,11 +114,6 @@ static void print_profile(FILE *out, const struct lane_file *file)
     fprintf(out, "header = %u\n", (unsigned) file->around.header_bytes);
     print_size(out, "credit", file->around.eager_max_bytes);
     fprintf(out, "registered = %s\n", file->around.registration_cached ? "yes" : "no");
-    if (file->profile.device[0]) {
-        fprintf(out, "device = %s\n\n[copy cuda]\n", file->profile.device);
-        print_real(out, "cost", file->around.copy[1].fixed_s);
-        print_real(out, "growth", file->around.copy[1].s_byte);
-    }
     for (uint32_t i = 0; i < file->group_count; i++) {
         fprintf(out, "\n[group %s]\n", file->group_names[file->groups[i].id - 1].name);
         print_real(out, "bandwidth", file->groups[i].bandwidth_bytes_s);
@@ -138,76 +123,20 @@ static void print_profile(FILE *out, const struct lane_file *file)
     fprintf(out, "\n[end]\n");
 }
 
-/* In the user's own cache others have nothing to look for (XDG Base Directory Specification). */
-static mode_t folder_mode(const char *folder)
-{
-    const char *const own[] = {getenv("XDG_CACHE_HOME"), getenv("HOME")};
-    for (int i = 0; i < 2; i++)
-        if (own[i] && own[i][0] == '/' && strncmp(folder, own[i], strlen(own[i])) == 0)
-            return 0700;
-    return 0777;
-}
-
-/* Makes the folders in which `path` is. */
-static bool make_folders(const char *path, struct model_error *error)
-{
-    char folder[PROFILE_PATH_CHARS];
-    snprintf(folder, sizeof(folder), "%s", path);
-    for (char *at = strchr(folder + 1, '/'); at; at = strchr(at + 1, '/')) {
-        *at = '\0';
-        if (mkdir(folder, folder_mode(folder)) != 0 && errno != EEXIST)
-            return model_fail(error, "%.120s: the folder cannot be made: %s", folder,
-                              strerror(errno));
-        *at = '/';
-    }
-    return true;
-}
-
-/* A new file beside `path`, whose name replaces `name`; below 0 with a sentence. */
-static int temporary_make(const char *path, char name[PROFILE_PATH_CHARS + 16],
-                          struct model_error *error)
-{
-    if (!make_folders(path, error))
-        return -1;
-    /* Not mkstemp, which makes it for its owner alone, whatever the umask allows. */
-    snprintf(name, PROFILE_PATH_CHARS + 16, "%.*s.%d", PROFILE_PATH_CHARS - 1, path,
-             (int) getpid());
-    unlink(name);
-    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0)
-        model_fail(error, "%.120s: cannot be written: %s", path, strerror(errno));
-    return fd;
-}
-
 bool profile_can_write(const char *path, struct model_error *error)
 {
-    char name[PROFILE_PATH_CHARS + 16];
-    int fd = temporary_make(path, name, error);
-    if (fd < 0)
+    struct whole_file file;
+    if (!whole_file_begin(&file, path, 0666, error))
         return false;
-    close(fd);
-    unlink(name);
+    whole_file_drop(&file);
     return true;
 }
 
-bool profile_write(const char *path, const struct lane_file *file, struct model_error *error)
+bool profile_write(const char *path, const struct lane_file *profile, struct model_error *error)
 {
-    char name[PROFILE_PATH_CHARS + 16];
-    int fd = temporary_make(path, name, error);
-    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
-    if (fd < 0)
+    struct whole_file file;
+    if (!whole_file_begin(&file, path, 0666, error))
         return false;
-    if (!out) {
-        close(fd);
-        unlink(name);
-        return model_fail(error, "%.120s: no memory to write it", path);
-    }
-    print_profile(out, file);
-    bool written = !ferror(out);
-    written = fclose(out) == 0 && written;
-    if (written && rename(name, path) == 0)
-        return true;
-    int why = errno;
-    unlink(name);
-    return model_fail(error, "%.120s: cannot be written: %s", path, strerror(why));
+    print_profile(file.out, profile);
+    return whole_file_end(&file, error);
 }

@@ -14,14 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TRIES 10 /* of a snapshot that the owner does not change meanwhile */
+#include "common/lane/kernel_text.h"
+#include "common/lock/clock.h"
 
-static uint64_t clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
-}
+#define TRIES 10 /* of a snapshot that the owner does not change meanwhile */
 
 /* --- the page --------------------------------------------------------------------------------- */
 
@@ -87,40 +83,28 @@ static size_t page_read(int fd, struct page *page)
 
 /* --- the process ------------------------------------------------------------------------------ */
 
-static size_t file_read(const char *path, char *text, size_t size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
-    if (fd >= 0)
-        close(fd);
-    text[got > 0 ? got : 0] = '\0';
-    return got > 0 ? (size_t) got : 0;
-}
-
 /* What follows the program's name, which may hold anything, in a stat file; null: not there. */
-static const char *stat_read(const char *path, char *text, size_t size)
+static const char *stat_rest(const char *text)
 {
-    file_read(path, text, size);
     const char *end = strrchr(text, ')');
     return end && end[1] == ' ' ? end + 2 : NULL;
 }
 
 int process_parent(int pid)
 {
-    char path[64], text[1024];
+    char text[1024];
     int parent = 0;
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    const char *stat = stat_read(path, text, sizeof(text));
+    (void) kernel_text(text, sizeof(text), "/proc/%d/stat", pid);
+    const char *stat = stat_rest(text);
     return stat && sscanf(stat, "%*c %d", &parent) == 1 ? parent : 0;
 }
 
 static void stat_sample(int pid, struct sample *sample)
 {
-    char path[64], text[1024];
+    char text[1024], state;
     unsigned long long faults, user, system;
-    char state;
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    const char *stat = stat_read(path, text, sizeof(text));
+    (void) kernel_text(text, sizeof(text), "/proc/%d/stat", pid);
+    const char *stat = stat_rest(text);
     sample->state = '\0';
     if (!stat || sscanf(stat, "%c %*d %*d %*d %*d %*d %*u %*u %*u %llu %*u %llu %llu", &state,
                         &faults, &user, &system) != 4)
@@ -132,17 +116,16 @@ static void stat_sample(int pid, struct sample *sample)
 
 static void swap_sample(int pid, struct sample *sample)
 {
-    char path[64], text[4096];
+    char text[4096];
     unsigned long long swapped;
-    snprintf(path, sizeof(path), "/proc/%d/status", pid);
-    file_read(path, text, sizeof(text));
+    (void) kernel_text(text, sizeof(text), "/proc/%d/status", pid);
     const char *line = strstr(text, "\nVmSwap:");
     sample->swapped_kb = line && sscanf(line, " VmSwap: %llu", &swapped) == 1 ? swapped : 0;
 }
 
 static void threads_sample(int pid, struct sample *sample)
 {
-    char path[320], text[1024];
+    char path[64], text[1024];
     snprintf(path, sizeof(path), "/proc/%d/task", pid);
     DIR *folder = opendir(path);
     struct dirent *entry;
@@ -150,8 +133,8 @@ static void threads_sample(int pid, struct sample *sample)
     while (folder && (entry = readdir(folder))) {
         if (entry->d_name[0] == '.')
             continue;
-        snprintf(path, sizeof(path), "/proc/%d/task/%s/stat", pid, entry->d_name);
-        const char *stat = stat_read(path, text, sizeof(text));
+        (void) kernel_text(text, sizeof(text), "%s/%s/stat", path, entry->d_name);
+        const char *stat = stat_rest(text);
         sample->running += stat && stat[0] == 'R';
     }
     if (folder)
@@ -161,10 +144,9 @@ static void threads_sample(int pid, struct sample *sample)
 /* A child that a rank has forked has its descriptors too, and is no rank. */
 static bool is_owner(int pid, const struct page *page)
 {
-    char path[64], text[4096];
+    char text[4096];
     int last = pid, length;
-    snprintf(path, sizeof(path), "/proc/%d/status", pid);
-    file_read(path, text, sizeof(text));
+    (void) kernel_text(text, sizeof(text), "/proc/%d/status", pid);
     const char *line = strstr(text, "\nNSpid:");
     if (line)
         for (line += strlen("\nNSpid:"); *line && *line != '\n'; line += length)
@@ -181,7 +163,7 @@ enum page_found sample_read(int pid, struct sample *sample, char why[PAGE_COMPLA
         return found;
     size_t bytes = page_read(fd, &sample->page);
     close(fd);
-    sample->now_ns = clock_ns();
+    sample->now_ns = clock_read_ns(CLOCK_MONOTONIC);
     if (!page_check(&sample->page, bytes, why))
         return PAGE_REFUSED;
     if (!is_owner(pid, &sample->page))

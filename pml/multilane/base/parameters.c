@@ -2,8 +2,6 @@
 /* The table of parameters, and what each may be. */
 #include "base/parameters.h"
 
-#include <limits.h>
-
 #include "common/compat/param.h"
 #include "common/lane/attr.h"
 #include "common/memory/kernels.h"
@@ -21,7 +19,7 @@ struct parameters parameters = {
     .failover = 1,
     .suspect_ms = 1000,
     .lost_s = 60,
-    .wait = "auto",
+    .wait = {.text = "auto"},
     .profile = "auto",
     .learn = 1,
     .blackbox = "",
@@ -32,82 +30,83 @@ struct parameters parameters = {
 };
 
 static const struct param rows[] = {
-    {"explain", PARAM_INT, &parameters.explain,
+    {"explain", PARAM_INT, &parameters.explain, "0 to 2",
      "1: at finalize, rank 0 prints the plans it used and how often; 2: every rank does, with the "
      "terms of each switch"},
-    {"explain_file", PARAM_STRING, &parameters.explain_file,
+    {"explain_file", PARAM_STRING, &parameters.explain_file, NULL,
      "where explain writes instead of the standard error; JSON if the name ends in .json"},
-    {"protocol", PARAM_STRING, &parameters.protocol,
+    {"protocol", PARAM_STRING, &parameters.protocol, NULL,
      "auto, a protocol's name, or NAME:LO-HI,... with sizes in bytes (k, m, g, inf)"},
-    {"rndv_bias", PARAM_STRING, &parameters.rndv_bias,
+    {"rndv_bias", PARAM_STRING, &parameters.rndv_bias, NULL,
      "what a rendezvous protocol's predicted time is multiplied by; below 1 favours it"},
-    {"eager_max", PARAM_STRING, &parameters.eager_max,
+    {"eager_max", PARAM_STRING, &parameters.eager_max, NULL,
      "largest message that is sent before its receiver asks for it (k, m, g); auto: what a "
      "receiver promises to keep, by unexpected_max"},
-    {"eager_lanes", PARAM_INT, &parameters.eager_lanes,
+    {"eager_lanes", PARAM_INT, &parameters.eager_lanes, "0 or more",
      "most lanes that an eager message uses; 0: as many as pay"},
-    {"rndv_lanes", PARAM_INT, &parameters.rndv_lanes,
+    {"rndv_lanes", PARAM_INT, &parameters.rndv_lanes, "0 or more",
      "most lanes that a rendezvous message uses; 0: as many as pay"},
-    {"unexpected_max", PARAM_STRING, &parameters.unexpected_max,
+    {"unexpected_max", PARAM_STRING, &parameters.unexpected_max, NULL,
      "bytes of eager data without a receive that this process will hold (k, m, g)"},
-    {"incast_max", PARAM_STRING, &parameters.incast_max,
+    {"incast_max", PARAM_STRING, &parameters.incast_max, NULL,
      "bytes of large messages that all processes together may have under way to this one over a "
      "lane, where several send at once (k, m, g, inf); auto: what the lane brings in 8 ms"},
-    {"queued_max", PARAM_STRING, &parameters.queued_max,
+    {"queued_max", PARAM_STRING, &parameters.queued_max, NULL,
      "bytes of copies of messages to one peer that no lane has handed over yet (k, m, g); beyond "
      "it sends wait in their own memory"},
-    {"failover", PARAM_INT, &parameters.failover,
+    {"failover", PARAM_INT, &parameters.failover, NULL,
      "1: go on over the other lanes when one is lost; 0: do not"},
-    {"suspect_ms", PARAM_INT, &parameters.suspect_ms,
+    {"suspect_ms", PARAM_INT, &parameters.suspect_ms, "1 or more",
      "milliseconds of silence after which a lane is suspect"},
-    {"lost_s", PARAM_INT, &parameters.lost_s,
+    {"lost_s", PARAM_INT, &parameters.lost_s, "1 or more",
      "seconds of silence on every lane after which a peer counts as lost, unless the kernel or a "
      "device knows by one of its lanes that it lives"},
-    {"hang_s", PARAM_INT, &parameters.hang_s,
+    {"hang_s", PARAM_INT, &parameters.hang_s, "0 or more",
      "seconds in one wait after which a rank says once, on the standard error, what it waits for; "
      "0: never"},
-    {"blackbox", PARAM_STRING, &parameters.blackbox,
+    {"blackbox", PARAM_STRING, &parameters.blackbox, NULL,
      "a folder: each rank keeps its waits and its last 4096 calls in a file there, which stays if "
      "the rank ends before MPI_Finalize is over (multilane-top --read FOLDER); empty: none"},
-    {"lane_attr", PARAM_STRING, &parameters.lane_attr,
+    {"lane_attr", PARAM_STRING, &parameters.lane_attr, NULL,
      "attributes of lanes: BTL[:device]:key=value,... in seconds and bytes a second"},
-    {"progress_thread", PARAM_INT, &parameters.progress_thread,
+    {"progress_thread", PARAM_INT, &parameters.progress_thread, NULL,
      "1: a thread moves messages on while the program computes"},
-    {"wait", PARAM_STRING, &parameters.wait,
+    {"wait", PARAM_WORD, &parameters.wait, "auto, spin or sleep",
      "how a call waits: spin; sleep, after a short look, until something arrives; auto: sleep "
      "where processes of the job outnumber the processors that they may use, or where Open MPI "
      "yields, else spin"},
-    {"learn", PARAM_INT, &parameters.learn,
+    {"learn", PARAM_INT, &parameters.learn, "0 to 1",
      "1: plans follow what messages take; 0: the first plan stays"},
-    {"profile", PARAM_STRING, &parameters.profile, "measured attributes: auto, none, or a file"},
-    {"device_code", PARAM_STRING, &parameters.device_code,
+    {"profile", PARAM_STRING, &parameters.profile, NULL,
+     "measured attributes: auto, none, or a file"},
+    {"device_code", PARAM_STRING, &parameters.device_code, NULL,
      "the kernel that packs device memory: auto, the one that Multilane was built with; none; "
      "or a file with such code"},
-    {"device_measure_ms", PARAM_INT, &parameters.device_measure_ms,
+    {"device_measure_ms", PARAM_INT, &parameters.device_measure_ms, "0 or more",
      "milliseconds that a process may measure a device for, at its first buffer there; 0: none"},
-    {"untested", PARAM_INT, &parameters.untested,
+    {"untested", PARAM_INT, &parameters.untested, NULL,
      "1: say nothing where the running release of Open MPI was not checked, and try even another "
      "series or a pre-release; sizes of structures must agree all the same"},
-};
+    {.name = NULL}};
 
 int parameters_register(const mca_base_component_t *component)
 {
-    return param_register(component, rows, sizeof(rows) / sizeof(rows[0]));
+    return param_register(component, rows);
 }
 
 int parameters_register_shown(const mca_base_component_t *component)
 {
     static const struct param shown[] = {
-        {"profile_used", PARAM_SHOWN, &parameters.profile_used,
+        {"profile_used", PARAM_SHOWN, &parameters.profile_used, NULL,
          "which measurements this Multilane uses here"},
-        {"switch_points", PARAM_SHOWN, &parameters.switch_points,
+        {"switch_points", PARAM_SHOWN, &parameters.switch_points, NULL,
          "what carries which message size over each lane of this machine alone, sizes in bytes: by "
          "the profile, or by what lanes declare"},
-        {"device_code_off", PARAM_SHOWN, &parameters.device_code_off,
+        {"device_code_off", PARAM_SHOWN, &parameters.device_code_off, NULL,
          "why no kernel packs device memory here, which is copied piece by piece instead; empty "
          "where one may"},
-    };
-    return param_register(component, shown, sizeof(shown) / sizeof(shown[0]));
+        {.name = NULL}};
+    return param_register(component, shown);
 }
 
 static int refuse(const char *name, const char *value, const char *why)
@@ -141,19 +140,6 @@ static bool parse_unexpected_max(struct model_error *why)
     return number_parse_size(parameters.unexpected_max, &parameters.unexpected_max_bytes, why);
 }
 
-static bool parse_wait(struct model_error *why)
-{
-    static const char *const names[] = {
-        [WAIT_AUTO] = "auto", [WAIT_SPIN] = "spin", [WAIT_SLEEP] = "sleep"};
-
-    for (int mode = WAIT_AUTO; mode <= WAIT_SLEEP; mode++)
-        if (strcmp(parameters.wait, names[mode]) == 0) {
-            parameters.wait_mode = (enum wait_mode) mode;
-            return true;
-        }
-    return model_fail(why, "it can be auto, spin or sleep");
-}
-
 void parameters_expect(void)
 {
     struct model_error why;
@@ -167,18 +153,8 @@ void parameters_expect(void)
 
 int parameters_parse(const mca_base_component_t *component)
 {
-    static const struct param_range ranges[] = {
-        {"explain", &parameters.explain, 0, 2},
-        {"learn", &parameters.learn, 0, 1},
-        {"eager_lanes", &parameters.eager_lanes, 0, INT_MAX},
-        {"rndv_lanes", &parameters.rndv_lanes, 0, INT_MAX},
-        {"suspect_ms", &parameters.suspect_ms, 1, INT_MAX},
-        {"lost_s", &parameters.lost_s, 1, INT_MAX},
-        {"hang_s", &parameters.hang_s, 0, INT_MAX},
-        {"device_measure_ms", &parameters.device_measure_ms, 0, INT_MAX},
-    };
     struct model_error error;
-    if (!param_check(component, ranges, sizeof(ranges) / sizeof(ranges[0])))
+    if (!param_check(component, rows))
         return OMPI_ERR_BAD_PARAM;
     if (!parse_bias(&error))
         return refuse("rndv_bias", parameters.rndv_bias, error.text);
@@ -190,8 +166,6 @@ int parameters_parse(const mca_base_component_t *component)
         return refuse("incast_max", parameters.incast_max, error.text);
     if (!number_parse_size(parameters.queued_max, &parameters.queued_max_bytes, &error))
         return refuse("queued_max", parameters.queued_max, error.text);
-    if (!parse_wait(&error))
-        return refuse("wait", parameters.wait, error.text);
     if (!plan_overrides_parse(parameters.protocol, parameters.overrides, &parameters.override_count,
                               &error))
         return refuse("protocol", parameters.protocol, error.text);

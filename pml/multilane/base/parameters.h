@@ -4,6 +4,7 @@
 #ifndef MULTILANE_PARAMETERS_H
 #define MULTILANE_PARAMETERS_H
 
+#include "common/compat/param.h"
 #include "common/compat/pml.h"
 #include "common/model/plan.h"
 
@@ -32,7 +33,7 @@ struct parameters {
     const char *blackbox;
     const char *lane_attr;
     int progress_thread;
-    const char *wait;
+    struct param_word wait; /* enum wait_mode */
     const char *profile;
     int learn;
     const char *device_code;
@@ -47,7 +48,6 @@ struct parameters {
     uint64_t eager_max_bytes; /* 0: as much as unexpected_max allows */
     uint64_t unexpected_max_bytes;
     uint64_t queued_max_bytes;
-    enum wait_mode wait_mode;
     uint64_t incast_max_bytes; /* 0: auto */
     struct plan_override overrides[PLAN_OVERRIDES_MAX];
     uint32_t override_count;

@@ -16,7 +16,6 @@
 #include "base/work.h"
 #include "delivery/schedule.h"
 #include "liveness/handover.h"
-#include "contact/peer_lanes.h"
 #include "lane/extension.h"
 
 /* Most BTLs to poll; ours are three. */

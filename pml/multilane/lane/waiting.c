@@ -280,13 +280,14 @@ void waiting_begin(void)
     double for_each = processes * threads / crowd_processors(processes);
 
     state.yield_ns = (uint64_t) (YIELD_NS * fmin(fmax(for_each, 1), YIELD_DEPTH_MAX));
-    if (parameters.wait_mode == WAIT_SLEEP || (parameters.wait_mode == WAIT_AUTO && for_each > 1))
+    if (parameters.wait.number == WAIT_SLEEP ||
+        (parameters.wait.number == WAIT_AUTO && for_each > 1))
         install();
 }
 
 void waiting_reconsider(void)
 {
-    if (opal_progress_yield_when_idle && parameters.wait_mode == WAIT_AUTO)
+    if (opal_progress_yield_when_idle && parameters.wait.number == WAIT_AUTO)
         install();
 }
 

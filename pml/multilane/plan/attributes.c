@@ -42,24 +42,31 @@ static void say_complaint(const mca_btl_base_module_t *btl, const struct model_e
     opal_output(0, "multilane: %s.", complaint->text);
 }
 
-static bool can_send_immediately(const struct lane *lane)
+/* What btl.h says of a lane; of one that sends at once, also that. */
+static uint32_t abilities(uint32_t flags, bool sends_at_once)
 {
-    return lane->plain_sendi != NULL;
+    bool sends = flags & MCA_BTL_FLAGS_SEND;
+    return (sends ? MODEL_CAN_SEND : 0) | (sends && sends_at_once ? MODEL_CAN_SHORT : 0) |
+           (flags & MCA_BTL_FLAGS_GET ? MODEL_CAN_GET : 0) |
+           (flags & MCA_BTL_FLAGS_PUT ? MODEL_CAN_PUT : 0) |
+           (flags & MCA_BTL_FLAGS_ATOMIC_FOPS ? MODEL_CAN_ATOMICS : 0);
+}
+
+/* Of the flags of a module those that it has a function for. */
+static uint32_t flags_kept(const mca_btl_base_module_t *btl, uint32_t flags)
+{
+    return flags & ~(uint32_t) ((btl->btl_get ? 0 : MCA_BTL_FLAGS_GET) |
+                                (btl->btl_put ? 0 : MCA_BTL_FLAGS_PUT));
 }
 
 static void attributes_of_ours(const struct lane *lane, struct model_lane *out)
 {
     struct multilane_lane_attributes declared;
     struct model_error complaint;
-    const struct declared_btl btl = {.name = lane_name(lane),
-                                     .can_send = lane->flags & MCA_BTL_FLAGS_SEND,
-                                     .can_send_immediately = can_send_immediately(lane),
-                                     .can_get = lane->flags & MCA_BTL_FLAGS_GET,
-                                     .can_put = lane->flags & MCA_BTL_FLAGS_PUT,
-                                     .can_atomics = lane->flags & MCA_BTL_FLAGS_ATOMIC_FOPS};
     memset(&declared, 0, sizeof(declared));
     lane->extension->attributes(lane->btl, lane->endpoint, &declared);
-    declared_attributes(&btl, &declared, out, &complaint);
+    declared_attributes(lane_name(lane), abilities(lane->flags, lane->plain_sendi), &declared, out,
+                        &complaint);
     say_complaint(lane->btl, &complaint);
 }
 
@@ -83,11 +90,7 @@ static void attributes_of_stock_btl(const struct lane *lane, struct model_lane *
         .name = lane_name(lane),
         .bandwidth = btl->btl_bandwidth,
         .latency = btl->btl_latency,
-        .can_send = lane->flags & MCA_BTL_FLAGS_SEND,
-        .can_send_immediately = can_send_immediately(lane),
-        .can_get = (lane->flags & MCA_BTL_FLAGS_GET) && btl->btl_get,
-        .can_put = (lane->flags & MCA_BTL_FLAGS_PUT) && btl->btl_put,
-        .can_atomics = lane->flags & MCA_BTL_FLAGS_ATOMIC_FOPS,
+        .can = abilities(flags_kept(btl, lane->flags), lane->plain_sendi),
         .registers = btl->btl_register_mem != NULL,
         .eager_limit = btl->btl_eager_limit,
         .max_send_size = btl->btl_max_send_size,
@@ -193,9 +196,7 @@ static void describe_module(mca_btl_base_module_t *btl, struct model_lane *out)
     const struct stock_btl stock = {.name = lane_name_of(btl),
                                     .bandwidth = btl->btl_bandwidth,
                                     .latency = btl->btl_latency,
-                                    .can_send = btl->btl_flags & MCA_BTL_FLAGS_SEND,
-                                    .can_get = btl->btl_flags & MCA_BTL_FLAGS_GET && btl->btl_get,
-                                    .can_put = btl->btl_flags & MCA_BTL_FLAGS_PUT && btl->btl_put,
+                                    .can = abilities(flags_kept(btl, btl->btl_flags), false),
                                     .registers = btl->btl_register_mem != NULL};
     model_lane_init(out, lane_name_of(btl));
     if (lane_extension_of(btl)) {

@@ -20,9 +20,9 @@
 #include "base/multilane.h"
 #include "base/parameters.h"
 #include "common/compat/modex.h"
+#include "common/lock/clock.h"
 #include "common/memory/device_measure.h"
 #include "plan/node_costs.h"
-#include "plan/used_profile.h"
 
 #define DEVICES_MAX 32
 
@@ -38,9 +38,6 @@ static const struct model_copy unmeasured_copy = {.fixed_s = 5e-6, .s_byte = 1e-
 #define TURNS_MOST_S 20e-3
 #define TURNS_TRIES  10
 #define ROUNDS       3
-/* For a program that measures, as often and as long as it takes, within reason. */
-#define ROUNDS_ASKED  200
-#define SECONDS_ASKED 20.0
 
 /* A device, and the process that has measured it: its block is open to the others until it ends. */
 struct device_entry {
@@ -70,7 +67,7 @@ struct device_page {
 struct blocks {
     struct copier *copier; /* null: the device was not met */
     void *pinned;
-    driver_ptr device; /* 0: there are none, as the profile knows the device */
+    driver_ptr device;
 };
 
 /* What is known, by what. */
@@ -93,17 +90,12 @@ static struct {
     bool listens;                      /* turns_progress is registered */
     int32_t me;                        /* getpid, which is a call of the system; set with `page` */
     int turns_tried;
-    struct known known;              /* when the page was read last */
-    bool is_of_profile;              /* the profile knows this device */
-    bool is_asked;                   /* by a program that measures, */
-    char name[LANE_FILE_TEXT_CHARS]; /* which is told the device's */
+    struct known known; /* when the page was read last */
     /* How often it could not be read, as another process had it: as a change that is to be looked
      * for. Relaxed: read again once too often does no harm. */
     _Atomic uint32_t missed;
-    /* For who asks without the lock: the page, and whether is_of_profile. Release, when they are
-     * set, and acquire. */
+    /* For who asks without the lock: the page. Release, when it is set, and acquire. */
     struct device_page *_Atomic open_page;
-    _Atomic bool has_profile;
 } costs = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
 
 /* --- the page --------------------------------------------------------------------------------- */
@@ -252,11 +244,6 @@ static void page_unlock(void)
 
 /* --- measuring, under both locks -------------------------------------------------------------- */
 
-static double now_s(void)
-{
-    return 1e-9 * (double) clock_now_ns();
-}
-
 /* False: there is no memory, and nothing is kept. */
 static bool blocks_make(struct device_measure *measure)
 {
@@ -276,8 +263,6 @@ static bool blocks_make(struct device_measure *measure)
 
 static void blocks_free(struct blocks *blocks)
 {
-    if (!blocks->device)
-        return;
     copier_unpin(blocks->copier, blocks->pinned);
     if (copier_enter(blocks->copier) != DRIVER_SUCCESS)
         return;
@@ -293,13 +278,11 @@ static uint32_t entry_find(const struct driver_uuid *uuid)
     return i;
 }
 
-/* Measures, if there is a block, and leaves it to the others, if the driver can share it. */
+/* Measures, and leaves the block to the others, if the driver can share it. */
 static void entry_make(const struct device_measure *measure, const struct driver_uuid *uuid)
 {
     struct device_entry *entry = &costs.page->devices[costs.page->count++];
     *entry = (struct device_entry){.uuid = *uuid};
-    if (!measure->block)
-        return;
     (void) device_measure(measure, &entry->costs);
     if (copier_enter(measure->copier) != DRIVER_SUCCESS)
         return;
@@ -315,7 +298,7 @@ static void pairs_measure(struct device_measure *measure, uint32_t mine, double 
     for (uint32_t i = 0; i < costs.page->count; i++) {
         const struct device_entry *other = &costs.page->devices[i];
         struct device_pair *pair = &costs.page->pairs[mine][i];
-        measure->seconds = until_s - now_s();
+        measure->seconds = until_s - clock_exact_s();
         if (!atomic_load_explicit(&other->owner, memory_order_relaxed) || is_me(&other->owner) ||
             device_pair_check(pair) || !(measure->seconds > 0))
             continue;
@@ -407,53 +390,36 @@ static void turns_begin(struct device_entry *entry)
 /* --- measuring, the first time ------------------------------------------------------------------
  */
 
-static void entry_meet(const struct driver_uuid *uuid, struct copier *copier, bool measures)
+static void entry_meet(const struct driver_uuid *uuid, struct copier *copier)
 {
-    double start_s = now_s();
-    double most_s = costs.is_asked ? SECONDS_ASKED : 1e-3 * parameters.device_measure_ms;
-    struct device_measure measure = {
-        .copier = copier, .seconds = most_s, .rounds = costs.is_asked ? ROUNDS_ASKED : ROUNDS};
+    double start_s = clock_exact_s(), most_s = 1e-3 * parameters.device_measure_ms;
+    struct device_measure measure = {.copier = copier, .seconds = most_s, .rounds = ROUNDS};
     uint32_t index = entry_find(uuid);
-    if (index == DEVICES_MAX || costs.blocks[index].copier || (measures && !blocks_make(&measure)))
+    if (index == DEVICES_MAX || costs.blocks[index].copier || !blocks_make(&measure))
         return;
     costs.blocks[index] = (struct blocks){copier, measure.pinned, measure.block};
     bool is_new = index == costs.page->count;
     if (is_new)
         entry_make(&measure, uuid);
-    else if (measures &&
-             !device_costs_check(&costs.page->devices[index].costs)) /* who tried had no luck */
+    else if (!device_costs_check(&costs.page->devices[index].costs)) /* who tried had no luck */
         (void) device_measure(&measure, &costs.page->devices[index].costs);
-    if (measures) {
-        pairs_measure(&measure, index, start_s + most_s);
-        turns_begin(&costs.page->devices[index]);
-    }
+    pairs_measure(&measure, index, start_s + most_s);
+    turns_begin(&costs.page->devices[index]);
     costs.page->devices[index].processes++;
     atomic_fetch_or_explicit(&costs.mine, UINT32_C(1) << index, memory_order_relaxed);
     atomic_fetch_add_explicit(&costs.page->changes, 1, memory_order_relaxed);
     opal_output_verbose(10, ompi_pml_base_framework.framework_output,
                         "multilane: device %u: %s in %.1f ms", index,
-                        !measures ? "of the profile"
-                        : is_new  ? "measured"
-                                  : "measured by another process, looked at",
-                        (now_s() - start_s) * 1e3);
+                        is_new ? "measured" : "measured by another process, looked at",
+                        (clock_exact_s() - start_s) * 1e3);
 }
 
 /* --- meeting ---------------------------------------------------------------------------------- */
 
-static bool profile_knows(int device)
-{
-    const struct lane_file *profile = used_profile();
-    char name[LANE_FILE_TEXT_CHARS] = "";
-    return !costs.is_asked && profile && profile->profile.device[0] &&
-           profile->around.copy[1].s_byte > 0 && driver.device_name &&
-           driver.device_name(name, sizeof(name), device) == DRIVER_SUCCESS &&
-           strcmp(name, profile->profile.device) == 0;
-}
-
 static bool is_wanted(void)
 {
-    return costs.is_asked || (parameters.device_measure_ms > 0 &&
-                              (!parameters.profile || strcmp(parameters.profile, "none") != 0));
+    return parameters.device_measure_ms > 0 &&
+           (!parameters.profile || strcmp(parameters.profile, "none") != 0);
 }
 
 /* Under the lock. */
@@ -461,20 +427,14 @@ static void device_meet(const struct memory *memory)
 {
     struct driver_uuid uuid;
     driver_result result;
-    bool measures = !profile_knows(memory->device);
-    if (!measures) {
-        costs.is_of_profile = true;
-        atomic_store_explicit(&costs.has_profile, true, memory_order_release);
-    }
     struct copier *copier = copier_get(memory, &result);
-    if ((measures && !is_wanted()) || !copier ||
-        driver.device_uuid(&uuid, copier->device) != DRIVER_SUCCESS)
+    if (!is_wanted() || !copier || driver.device_uuid(&uuid, copier->device) != DRIVER_SUCCESS)
         return;
     if (!costs.page)
         page_open();
     if (!page_lock())
         return;
-    entry_meet(&uuid, copier, measures);
+    entry_meet(&uuid, copier);
     page_unlock();
 }
 
@@ -491,18 +451,6 @@ void device_costs_meet(const struct memory *memory)
     pthread_mutex_unlock(&costs.lock);
 }
 
-void device_costs_ask(const void *buffer)
-{
-    struct memory memory;
-    memory_look(buffer, &memory);
-    pthread_mutex_lock(&costs.lock);
-    costs.is_asked = true;
-    if (memory.kind == MEMORY_DEVICE && driver.device_name)
-        (void) driver.device_name(costs.name, sizeof(costs.name), memory.device);
-    pthread_mutex_unlock(&costs.lock);
-    device_costs_meet(&memory);
-}
-
 void device_costs_look(void)
 {
     if (OPAL_LIKELY(atomic_load_explicit(&costs.open_page, memory_order_acquire)) || !is_wanted())
@@ -517,8 +465,7 @@ uint32_t device_costs_changes(void)
 {
     const struct device_page *page = atomic_load_explicit(&costs.open_page, memory_order_acquire);
     return (page ? atomic_load_explicit(&page->changes, memory_order_relaxed) : 0) +
-           atomic_load_explicit(&costs.missed, memory_order_relaxed) +
-           atomic_load_explicit(&costs.has_profile, memory_order_acquire);
+           atomic_load_explicit(&costs.missed, memory_order_relaxed);
 }
 
 /* --- what plans take -------------------------------------------------------------------------- */
@@ -592,22 +539,8 @@ static struct known known_read(void)
         atomic_fetch_add_explicit(&costs.missed, 1, memory_order_relaxed);
     }
     struct known known = costs.known;
-    if (costs.is_of_profile)
-        known = (struct known){.copy = used_profile()->around.copy[1], .has_copy = true};
     pthread_mutex_unlock(&costs.lock);
     return known;
-}
-
-bool device_costs_tell(struct multilane_device *device)
-{
-    const struct known known = known_read();
-    *device = (struct multilane_device){.copy = known.copy,
-                                        .within = known.within,
-                                        .get = known.pair.get,
-                                        .open_s = known.pair.open_s,
-                                        .in_turns = known.pair.turns > 0};
-    snprintf(device->name, sizeof(device->name), "%s", costs.name);
-    return known.has_copy && costs.name[0];
 }
 
 struct model_copy device_costs_copy(void)
@@ -636,8 +569,6 @@ void device_costs_apply(struct model_lane *lane, bool is_self)
     const struct model_copy *get = is_self ? &known.within : &known.pair.get;
     way_set(lane, MODEL_BY_GET, get);
     way_set(lane, MODEL_BY_PUT, get);
-    if (costs.is_of_profile)
-        (void) used_profile_apply(PROFILE_NODE, lane);
 }
 
 void device_costs_mix(struct model_lane *lane)
@@ -657,9 +588,8 @@ void device_costs_text(char *text, size_t size)
         snprintf(text, size, "between host and device: not measured");
         return;
     }
-    int length = snprintf(text, size, "between host and device: %.1f us and %.3g GB/s, %s",
-                          known.copy.fixed_s * 1e6, 1e-9 / known.copy.s_byte,
-                          costs.is_of_profile ? "profile" : "measured");
+    int length = snprintf(text, size, "between host and device: %.1f us and %.3g GB/s, measured",
+                          known.copy.fixed_s * 1e6, 1e-9 / known.copy.s_byte);
     if (known.has_pair && length > 0 && (size_t) length < size)
         snprintf(text + length, size - (size_t) length,
                  "; opening another process's memory: %.0f us%s, measured", known.pair.open_s * 1e6,
@@ -686,7 +616,6 @@ void device_costs_fini(void)
         page_unlock();
     }
     atomic_store_explicit(&costs.open_page, NULL, memory_order_release);
-    atomic_store_explicit(&costs.has_profile, false, memory_order_release);
     if (costs.page)
         munmap(costs.page, sizeof(*costs.page));
     if (costs.fd >= 0)
@@ -698,5 +627,4 @@ void device_costs_fini(void)
     memset(costs.blocks, 0, sizeof(costs.blocks));
     costs.known = (struct known){.has_copy = false};
     costs.turns_tried = 0;
-    costs.is_of_profile = costs.is_asked = false;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What device memory costs: by the profile, or measured at the first buffer on a device, once a
- * node for each device and pair of devices, and shared by the processes of the node. */
+/* What device memory costs: measured at the first buffer on a device, once a node for each device
+ * and pair of devices, and shared by the processes of the node. */
 #ifndef MULTILANE_DEVICE_COSTS_H
 #define MULTILANE_DEVICE_COSTS_H
 
@@ -10,7 +10,6 @@
 #include "common/model/lane.h"
 #include "common/model/protocol.h"
 #include "common/compat/pml.h"
-#include "multilane/measure.h"
 
 /* In the node's first process: the place where measurements are shared. Call it once, before
  * processes read what others have published. */
@@ -19,11 +18,6 @@ void device_costs_publish(void);
 /* A buffer of this process lies on a device. The first time it measures, for 5 ms at most, or waits
  * for a process of the node that does. */
 void device_costs_meet(const struct memory *memory);
-
-/* For a program that measures: the same, at length, whatever the user has set and a profile knows;
- * and what is known by now of this process's devices. False: of one nothing. */
-void device_costs_ask(const void *buffer);
-bool device_costs_tell(struct multilane_device *device);
 
 /* A device of another process's matters: from here on what the node has measured is known. */
 void device_costs_look(void);

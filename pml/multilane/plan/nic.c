@@ -10,7 +10,6 @@
 #include "common/lane/locality.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/base/mca_base_var_group.h"
-#include "opal/mca/hwloc/base/base.h"
 
 static struct nic *devices;
 
@@ -50,7 +49,6 @@ static void name_find(const mca_btl_base_module_t *btl, char *name, size_t size)
 static void place_fill(struct nic *device)
 {
     struct locality place;
-    char here[LOCALITY_CPUS_CHARS];
     if (!device->name[0])
         return;
     device->link_bytes_s = locality_link(NULL, device->name);
@@ -59,10 +57,7 @@ static void place_fill(struct nic *device)
     device->is_on_bus = true;
     device->bus_bytes_s = locality_bus(NULL, device->name);
     device->card = place.card;
-    /* Loads the topology only where it can make a difference. */
-    if (place.cpus[0] && opal_hwloc_base_get_topology() == OPAL_SUCCESS &&
-        locality_of_process(opal_hwloc_topology, here))
-        device->distance = locality_distance(opal_hwloc_topology, here, place.cpus);
+    device->distance = !locality_is_near(place.cpus);
 }
 
 const struct nic *nic_of(const mca_btl_base_module_t *btl, const char *name)

@@ -10,7 +10,7 @@ struct nic {
     const mca_btl_base_module_t *btl;
     char name[40]; /* empty: none, or unknown */
     uint32_t card;
-    uint32_t distance;   /* from this process; 0 is near */
+    uint32_t distance;   /* from this process: 0 is near, 1 far */
     bool is_on_bus;      /* a device of its own, not a virtual one */
     double bus_bytes_s;  /* what its bus carries; 0: not known */
     double link_bytes_s; /* and the link of a network device, by the kernel */

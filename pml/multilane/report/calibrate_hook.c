@@ -7,13 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/attributes.h"
 #include "common/compat/version.h"
 #include "base/multilane.h"
 #include "multilane/measure.h"
 #include "base/parameters.h"
 #include "contact/contact.h"
-#include "plan/device_costs.h"
 #include "plan/learning.h"
 #include "plan/peer_class.h"
 
@@ -223,13 +221,6 @@ static int measure_registration(int rank, uint32_t index, void *address, size_t 
     return rc;
 }
 
-static int measure_device(const void *buffer, struct multilane_device *device)
-{
-    if (buffer)
-        device_costs_ask(buffer);
-    return device_costs_tell(device) ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
-}
-
 static const char *measure_open_mpi(void)
 {
     return version_built;
@@ -251,7 +242,7 @@ void calibrate_hook_fini(void)
 }
 
 __attribute__((visibility("default")))
-const struct multilane_measure mca_pml_multilane_measure_v4 = {
+const struct multilane_measure mca_pml_multilane_measure_v5 = {
     .version = MULTILANE_MEASURE_VERSION,
     .lane_bytes = sizeof(struct model_lane),
     .open_mpi = measure_open_mpi,
@@ -260,6 +251,5 @@ const struct multilane_measure mca_pml_multilane_measure_v4 = {
     .route = measure_route,
     .times = measure_times,
     .surroundings = class_surroundings,
-    .device = measure_device,
     .registration = measure_registration,
 };

@@ -119,16 +119,15 @@ static void print_moves(FILE *file, const struct peer_class *class, int buffer)
     struct beside beside = {file, class, class_planned(class, (enum class_buffer) buffer), NULL};
     class_routes_visit(class, (enum class_buffer) buffer, print_beside, &beside);
     for (const struct plan_move *move = class->moves; move; move = move->next) {
-        char size[NUMBER_SIZE_CHARS], from[200], to[200], from_s[NUMBER_TIME_CHARS],
-            to_s[NUMBER_TIME_CHARS];
+        char from[200], to[200];
         if ((int) move->buffer != buffer)
             continue;
         way_text(class, move->from, from, sizeof(from));
         way_text(class, move->to, to, sizeof(to));
         fprintf(file, "    learned at %.3f s: %s from %s (%s, %u timed) to %s (%s, %u timed)\n",
-                move->at_s, number_print_size(UINT64_C(1) << move->bucket, size), from,
-                number_print_time(move->from_s, from_s), move->from_messages, to,
-                number_print_time(move->to_s, to_s), move->to_messages);
+                move->at_s, number_size(UINT64_C(1) << move->bucket).text, from,
+                number_time(move->from_s).text, move->from_messages, to,
+                number_time(move->to_s).text, move->to_messages);
     }
 }
 

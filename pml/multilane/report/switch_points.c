@@ -4,13 +4,11 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/lane/declared.h"
 #include "common/model/number.h"
 #include "lane/extension.h"
-#include "wire/wire.h"
 #include "plan/attributes.h"
 #include "plan/used_profile.h"
 #include "base/parameters.h"
@@ -24,7 +22,6 @@ static void lane_add(char text[TEXT_CHARS], const struct model_lane *lane)
     struct peer_class class = {.lane_count = 1, .lanes = (struct model_lane *) lane};
     struct plan_input input;
     struct model_error error;
-    char size[NUMBER_SIZE_CHARS];
     class_plan_input(&class, CLASS_CONTIGUOUS, &input);
     struct plan *plan = plan_build(&input, &error);
     if (!plan)
@@ -35,8 +32,7 @@ static void lane_add(char text[TEXT_CHARS], const struct model_lane *lane)
         text_more(text, TEXT_CHARS, "%s%s%s", i ? ", " : ": ", plan->entries[i].protocol->name,
                   is_last ? " above" : " to ");
         if (!is_last)
-            text_more(text, TEXT_CHARS, "%s",
-                      number_print_size(plan->entries[i].largest_bytes, size));
+            text_more(text, TEXT_CHARS, "%s", number_size(plan->entries[i].largest_bytes).text);
     }
     plan_free(plan);
 }
@@ -45,18 +41,14 @@ static void lane_add(char text[TEXT_CHARS], const struct model_lane *lane)
 static void ours_add(char text[TEXT_CHARS], const char *name)
 {
     const struct multilane_extension *extension = lane_extension_named(name);
-    struct declared_btl btl = {.name = name,
-                               .can_send = true,
-                               .can_send_immediately = true,
-                               .can_get = true,
-                               .can_put = true};
+    uint32_t can = MODEL_CAN_SEND | MODEL_CAN_GET | MODEL_CAN_PUT;
     struct multilane_lane_attributes declared;
     struct model_error complaint;
     struct model_lane lane;
     if (!extension || extension->attributes(NULL, NULL, &declared) < 0)
         return;
-    btl.can_send_immediately = declared.short_max_bytes > 0;
-    declared_attributes(&btl, &declared, &lane, &complaint);
+    can |= declared.short_max_bytes > 0 ? MODEL_CAN_SHORT : 0;
+    declared_attributes(name, can, &declared, &lane, &complaint);
     attributes_of_user(name, true, &lane);
     lane_add(text, &lane);
 }

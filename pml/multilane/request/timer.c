@@ -8,7 +8,6 @@
 #include "base/multilane.h"
 #include "base/parameters.h"
 #include "delivery/delivery_state.h"
-#include "plan/attributes.h"
 #include "plan/learning.h"
 
 /* Timers whose answer has not come. An answer may never come: then the oldest one is used again. */

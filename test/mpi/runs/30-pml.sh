@@ -30,10 +30,10 @@ pml_refuses lane_attr tcp:bandwidth=0 "above 0"
 pml_refuses lane_attr nonsense "key=value"
 pml_refuses wait doze "auto, spin or sleep"
 pml_refuses explain 3 "0 to 2"
-pml_refuses lost_s 0 "1 to"
-pml_refuses suspect_ms 0 "1 to"
-pml_refuses suspect_ms -5 "1 to"
-pml_refuses rndv_lanes -1 "0 to"
+pml_refuses lost_s 0 "1 or more"
+pml_refuses suspect_ms 0 "1 or more"
+pml_refuses suspect_ms -5 "1 or more"
+pml_refuses rndv_lanes -1 "0 or more"
 # A lane that alone reaches a process must carry messages with and without a handshake.
 for use in rndv eager; do
     if [ $use = rndv ]; then misses=without; else misses=with; fi

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the kernel says in small files, those of /proc, of /sys and of cgroups. */
+#ifndef COMMON_LANE_KERNEL_TEXT_H
+#define COMMON_LANE_KERNEL_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What one read gives of all that fits, as a text that ends; the path is given as to printf. False,
+ * and an empty text: it cannot be read. */
+__attribute__((format(printf, 3, 4))) bool kernel_text(char *text, size_t size, const char *path,
+                                                       ...);
+
+/* The same, of its first line alone, without the end of the line. */
+__attribute__((format(printf, 3, 4))) bool kernel_line(char *line, size_t size, const char *path,
+                                                       ...);
+
+#endif

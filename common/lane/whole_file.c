@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads files, and puts new ones in the place of old ones. */
+#include "common/lane/whole_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static bool bytes_read(int fd, char *text, size_t bytes)
+{
+    size_t length = 0;
+    for (ssize_t got = 1; got > 0 && length<bytes; length += got> 0 ? (size_t) got : 0)
+        got = read(fd, text + length, bytes - length);
+    return length == bytes;
+}
+
+char *whole_file_read(const char *path, struct whole_file_rule rule, size_t *length,
+                      bool *is_absent, struct model_error *error)
+{
+    struct stat status;
+    char *text = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    *is_absent = fd < 0 && (errno == ENOENT || errno == ENOTDIR);
+    if (fd < 0 || fstat(fd, &status) != 0)
+        model_fail(error, "%.120s: cannot be read: %s", path, strerror(errno));
+    else if (!S_ISREG(status.st_mode))
+        model_fail(error, "%.120s: it is not a file", path);
+    else if (rule.is_own && status.st_uid != geteuid())
+        model_fail(error, "%.120s: it is another user's", path);
+    else if ((size_t) status.st_size > rule.most_bytes)
+        model_fail(error, "%.120s: it is larger than %zu bytes", path, rule.most_bytes);
+    else if (!(text = calloc(1, (size_t) status.st_size + 1)))
+        model_fail(error, "%.120s: no memory to read it", path);
+    else if (!bytes_read(fd, text, *length = (size_t) status.st_size)) {
+        model_fail(error, "%.120s: cannot be read: %s", path, strerror(errno));
+        free(text);
+        text = NULL;
+    }
+    if (fd >= 0)
+        close(fd);
+    return text;
+}
+
+/* In the user's own cache others have nothing to look for (XDG Base Directory Specification). */
+static mode_t folder_mode(const char *folder)
+{
+    const char *const own[] = {getenv("XDG_CACHE_HOME"), getenv("HOME")};
+    for (int i = 0; i < 2; i++)
+        if (own[i] && own[i][0] == '/' && strncmp(folder, own[i], strlen(own[i])) == 0)
+            return 0700;
+    return 0777;
+}
+
+/* Makes the folders in which `path` is. */
+static bool folders_make(const char *path, struct model_error *error)
+{
+    char folder[WHOLE_FILE_PATH_CHARS];
+    snprintf(folder, sizeof(folder), "%s", path);
+    for (char *at = strchr(folder + 1, '/'); at; at = strchr(at + 1, '/')) {
+        *at = '\0';
+        if (mkdir(folder, folder_mode(folder)) != 0 && errno != EEXIST)
+            return model_fail(error, "%.120s: the folder cannot be made: %s", folder,
+                              strerror(errno));
+        *at = '/';
+    }
+    return true;
+}
+
+bool whole_file_begin(struct whole_file *file, const char *path, mode_t mode,
+                      struct model_error *error)
+{
+    struct timespec now;
+    if (!folders_make(path, error))
+        return false;
+    /* Not mkstemp, which makes it for its owner alone, whatever the umask allows. */
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(file->name, sizeof(file->name), "%.*s.%d.%lx", WHOLE_FILE_PATH_CHARS - 1, path,
+             (int) getpid(), (unsigned long) now.tv_nsec);
+    file->path = path;
+    int fd = open(file->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd < 0)
+        return model_fail(error, "%.120s: cannot be written: %s", path, strerror(errno));
+    file->out = fdopen(fd, "w");
+    if (file->out)
+        return true;
+    close(fd);
+    unlink(file->name);
+    return model_fail(error, "%.120s: no memory to write it", path);
+}
+
+void whole_file_drop(struct whole_file *file)
+{
+    fclose(file->out);
+    unlink(file->name);
+}
+
+bool whole_file_end(struct whole_file *file, struct model_error *error)
+{
+    bool is_written = !ferror(file->out);
+    is_written = fclose(file->out) == 0 && is_written;
+    if (is_written && rename(file->name, file->path) == 0)
+        return true;
+    int why = errno;
+    unlink(file->name);
+    return model_fail(error, "%.120s: cannot be written: %s", file->path, strerror(why));
+}
