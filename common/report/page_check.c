@@ -91,6 +91,7 @@ bool page_check(struct page *page, size_t bytes, char why[PAGE_COMPLAINT])
     for (uint32_t i = 0; i < page->lane_count; i++)
         text_check(page->lanes[i].name, sizeof(page->lanes[i].name));
     for (uint32_t i = 0; i < page->trouble_count; i++) {
+        unknown_from(&page->troubles[i].kind, PAGE_TROUBLES_KNOWN);
         text_check(page->troubles[i].lane, sizeof(page->troubles[i].lane));
         text_check(page->troubles[i].why, sizeof(page->troubles[i].why));
     }

@@ -49,6 +49,17 @@ const char *page_call_name(const struct page_wait *wait)
     return names[wait->call < PAGE_CALLS ? wait->call : PAGE_NO_CALL];
 }
 
+const char *page_trouble_name(uint32_t kind)
+{
+    static const char *const names[PAGE_TROUBLES_KNOWN] = {
+        [PAGE_SILENT] = "does not answer",
+        [PAGE_BROKEN] = "is broken",
+        [PAGE_WORSE] = "has become worse",
+        [PAGE_RESERVE] = "is kept in reserve",
+    };
+    return kind < PAGE_TROUBLES_KNOWN ? names[kind] : "";
+}
+
 void page_time_text(uint64_t ns, char *text, size_t size)
 {
     double seconds = (double) ns * 1e-9;

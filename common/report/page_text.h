@@ -15,6 +15,9 @@ const char *page_call_name(const struct page_wait *wait);
 
 const char *page_collective_name(uint32_t collective);
 
+/* "does not answer", "is broken", ... */
+const char *page_trouble_name(uint32_t kind);
+
 /* "0.4 s", "41 s", "12 min". */
 void page_time_text(uint64_t ns, char *text, size_t size);
 

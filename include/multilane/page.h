@@ -12,7 +12,7 @@
 
 #define PAGE_FILE_NAME "multilane-page"
 #define PAGE_MAGIC     UINT64_C(0x0a656761704c4d89) /* 0x89 "MLpage" and a line feed */
-#define PAGE_VERSION   1u
+#define PAGE_VERSION   2u
 
 #define PAGE_WAITS         4   /* threads that wait */
 #define PAGE_REQUESTS      8   /* requests of one wait */
@@ -148,15 +148,25 @@ struct page_peer {
 struct page_lane {
     char name[PAGE_NAME]; /* BTL and device */
     uint32_t peers;       /* that it reaches */
-    uint32_t down;        /* for so many of them it is down */
-    uint64_t bytes;       /* sent */
+    uint32_t down;        /* for so many of them it is down, */
+    uint32_t worse;       /* and has become worse */
+    uint32_t reserved;
+    uint64_t bytes; /* sent */
 };
 
-/* A lane that does not work. */
+enum page_trouble_kind {
+    PAGE_SILENT,  /* it does not answer */
+    PAGE_BROKEN,  /* its BTL said so */
+    PAGE_WORSE,   /* it is used, */
+    PAGE_RESERVE, /* and is not while there is another one */
+    PAGE_TROUBLES_KNOWN
+};
+
+/* A lane that does not work, or not as it did. */
 struct page_trouble {
     struct page_process peer;
     char lane[PAGE_NAME];
-    uint32_t is_broken; /* 1: its BTL said so; 0: it does not answer */
+    uint32_t kind; /* enum page_trouble_kind */
     uint32_t reserved;
     char why[PAGE_WHY];
 };

@@ -99,6 +99,7 @@ multilane_sources = \
 	pml/multilane/liveness/notes.c pml/multilane/liveness/notes.h \
 	pml/multilane/liveness/unmet_senders.c pml/multilane/liveness/unmet_senders.h \
 	pml/multilane/liveness/watch.c pml/multilane/liveness/watch.h \
+	pml/multilane/liveness/worse.c pml/multilane/liveness/worse.h \
 	pml/multilane/report/calibrate_hook.c pml/multilane/report/report.h \
 	pml/multilane/report/counters.c \
 	pml/multilane/report/explain.c \

@@ -90,14 +90,25 @@ static void test_troubles(void)
     peers[1]->lanes[1].health.state = LANE_SILENT;
     fill(1);
     CHECK(own_page->trouble_count == 1 && own_page->troubles[0].peer.rank == peers[1]->name.vpid &&
-              !own_page->troubles[0].is_broken && own_page->lanes[1].down == 1,
+              own_page->troubles[0].kind == PAGE_SILENT && own_page->lanes[1].down == 1,
           "%u troubles", own_page->trouble_count);
     peers[1]->lanes[1].health.state = LANE_BROKEN;
     fill(1);
-    CHECK(own_page->troubles[0].is_broken, "it is broken");
+    CHECK(own_page->troubles[0].kind == PAGE_BROKEN, "it is broken");
     peers[1]->lanes[1].health.state = LANE_UP;
     fill(1);
     CHECK(own_page->trouble_count == 0 && own_page->lanes[1].down == 0, "it is back");
+    peers[1]->lanes[1].history.is_worse = true;
+    fill(1);
+    CHECK(own_page->trouble_count == 1 && own_page->troubles[0].kind == PAGE_WORSE &&
+              own_page->lanes[1].worse == 1 && own_page->lanes[1].down == 0,
+          "%u troubles", own_page->trouble_count);
+    CHECK(lane_leave_out(&peers[1]->lanes[1], LANE_OUT_WORSE, true), "no lane is left");
+    fill(1);
+    CHECK(own_page->troubles[0].kind == PAGE_RESERVE && own_page->lanes[1].down == 0, "kind %u",
+          own_page->troubles[0].kind);
+    lane_leave_out(&peers[1]->lanes[1], LANE_OUT_WORSE, false);
+    peers[1]->lanes[1].history.is_worse = false;
 }
 
 int main(void)

@@ -232,7 +232,7 @@ static void eager_messages_never_wait_and_lost_lanes_get_nothing(void)
           "a lane with %u MB before it is free", 60);
     sim_begin(3, mbit, 100000);
     route = class_route_at(peer_class_now(sim.sender), CLASS_CONTIGUOUS, 16 * M);
-    lane_set_lost(&sim.sender->lanes[1], true);
+    lane_leave_out(&sim.sender->lanes[1], LANE_OUT_DOWN, true);
     for (int i = 0; i < 100; i++) {
         size = 100000;
         struct lane *lane = stripe_choose(route, sim.sender, 100000, &size, STRIPE_FOR_PEER);

@@ -383,15 +383,38 @@ struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl)
     return peer_lane_of(peer, btl);
 }
 
-bool lane_set_lost(struct lane *lane, bool is_lost)
+/* Marks the peer's lanes that messages are not to go by: those that are down, and of the others
+ * those that something speaks against, if there is one without. True: that changed something. */
+static bool lanes_mark_lost(struct peer *peer)
+{
+    bool any = false, has_changed = false;
+    for (int i = 0; i < peer_lane_count(peer); i++)
+        any |= lane_sends(&peer->lanes[i]) && lane_is_up(&peer->lanes[i]) &&
+               !lane_is_out(&peer->lanes[i], LANE_OUT_ANY);
+    for (int i = 0; i < peer_lane_count(peer); i++) {
+        struct lane *lane = &peer->lanes[i];
+        bool is_lost = lane_is_out(lane, any ? LANE_OUT_ANY : LANE_OUT_DOWN);
+        has_changed |= lane_is_lost(lane) != is_lost;
+        atomic_store_explicit(&lane->lost, is_lost,
+                              memory_order_relaxed); /* a hint to requests under way */
+    }
+    return has_changed;
+}
+
+bool lane_leave_out(struct lane *lane, enum lane_cause cause, bool is_out)
 {
     struct peer *peer = lane->peer;
     multilane_lock();
     const struct peer_class *before = peer_class_now(peer);
-    bool was_lost = lane_is_lost(lane);
-    atomic_store_explicit(&lane->lost, is_lost,
-                          memory_order_relaxed); /* a hint to requests under way */
-    bool carries = has_lane(peer) && (was_lost == is_lost || peer_plan(peer));
+    uint8_t was = atomic_load_explicit(&lane->out, memory_order_relaxed);
+    atomic_store_explicit(&lane->out, (uint8_t) (is_out ? was | cause : was & ~cause),
+                          memory_order_relaxed); /* lane_is_out */
+    bool has_changed = lanes_mark_lost(peer);
+    bool carries = has_lane(peer) && (!has_changed || peer_plan(peer));
+    if (!carries && is_out && cause != LANE_OUT_DOWN) { /* what is left makes no plan */
+        atomic_store_explicit(&lane->out, was, memory_order_relaxed);
+        lanes_mark_lost(peer);
+    }
     multilane_unlock();
     plan_change_raise(peer, before);
     return carries;

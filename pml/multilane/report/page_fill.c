@@ -117,36 +117,39 @@ static void delivery_fill(const struct peer *peer, struct page_peer *row)
     OPAL_THREAD_UNLOCK(&delivery->lock);
 }
 
-/* Relaxed: the state is one word. */
 static bool is_down(const struct lane *lane)
 {
-    return lane_is_lost(lane) ||
-           atomic_load_explicit(&lane->health.state, memory_order_relaxed) != LANE_UP;
+    return lane_is_out(lane, LANE_OUT_DOWN) || !lane_is_up(lane);
 }
 
-static void lane_names(const struct lane *lane, char name[PAGE_NAME])
+bool lane_trouble(const struct lane *lane, uint32_t *kind, const char **why)
 {
-    const struct peer_class *class = peer_class_now(lane->peer);
-    const char *text = lane_name(lane);
-    for (int i = 0; class && i < class->lane_count; i++)
-        if (class->btls[i] == lane->btl)
-            text = class->lanes[i].name;
-    snprintf(name, PAGE_NAME, "%.*s", PAGE_NAME - 1, text);
+    if (is_down(lane)) {
+        *kind = lane_state(lane) == LANE_BROKEN ? PAGE_BROKEN : PAGE_SILENT;
+        *why = lane->health.why;
+        return true;
+    }
+    *kind = lane_is_lost(lane) ? PAGE_RESERVE : PAGE_WORSE;
+    *why = lane->history.why;
+    return lane_is_worse(lane);
 }
 
 static void trouble_add(const struct peer *peer, const struct lane *lane)
 {
-    if (own_page->trouble_count == PAGE_TROUBLES)
-        return;
-    struct page_trouble *row = &own_page->troubles[own_page->trouble_count++];
+    struct page_trouble *row = &own_page->troubles[own_page->trouble_count];
     struct delivery *delivery = delivery_find(peer);
+    const char *why;
+    uint32_t kind;
+    if (own_page->trouble_count == PAGE_TROUBLES || !lane_trouble(lane, &kind, &why))
+        return;
+    own_page->trouble_count++;
     memset(row, 0, sizeof(*row));
     row->peer = (struct page_process){peer->name.jobid, peer->name.vpid};
-    row->is_broken = atomic_load_explicit(&lane->health.state, memory_order_relaxed) == LANE_BROKEN;
-    lane_names(lane, row->lane);
+    row->kind = kind;
+    snprintf(row->lane, PAGE_NAME, "%.*s", PAGE_NAME - 1, class_lane_name(lane));
     if (!delivery || OPAL_THREAD_TRYLOCK(&delivery->lock) != 0)
         return;
-    snprintf(row->why, sizeof(row->why), "%.*s", PAGE_WHY - 1, lane->health.why);
+    snprintf(row->why, sizeof(row->why), "%.*s", PAGE_WHY - 1, why);
     OPAL_THREAD_UNLOCK(&delivery->lock);
 }
 
@@ -195,8 +198,7 @@ static void peer_visit(struct peer *peer, void *with)
     if (*wants_first || row->sent || row->received)
         own_page->peer_count++;
     for (uint8_t i = 0; i < row->lanes; i++)
-        if (is_down(&peer->lanes[i]))
-            trouble_add(peer, &peer->lanes[i]);
+        trouble_add(peer, &peer->lanes[i]);
 }
 
 static void peers_fill(void)
@@ -298,13 +300,13 @@ static void reach_add(struct peer *peer, void *with)
         atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* peer_take_lanes */
     (void) with;
     for (uint8_t i = 0; class && i < count; i++) {
-        char name[PAGE_NAME];
-        lane_names(&peer->lanes[i], name);
-        struct page_lane *row = lane_row(peer->lanes[i].btl, name);
+        const struct lane *lane = &peer->lanes[i];
+        struct page_lane *row = lane_row(lane->btl, class_lane_name(lane));
         if (!row)
             continue;
         row->peers++;
-        row->down += is_down(&peer->lanes[i]);
+        row->down += is_down(lane);
+        row->worse += lane_is_worse(lane);
     }
 }
 

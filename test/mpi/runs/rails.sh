@@ -113,6 +113,24 @@ rails_calibrate() {
 }
 
 # shellcheck disable=SC2086
+# A rail that slows to a tenth, or loses one packet in a hundred: it is named within 10 s with the number that
+# changed, by either end, and the job has what the good one gives. No sentence before, nor of the good one.
+# shellcheck disable=SC2086
+rails_worse() { # LANE EVENT REGEX
+    local output
+    output=$(rails_run 2 300,300 --begin "window 4000000" --at "12:$2" -- $one_each --bind-to none --mca pml multilane \
+        --mca btl "self,$1" -- "$build/test/bench/rails_measure" $(printf 'window:4000000:4 %.0s' {1..23}) 2>&1) || {
+        printf '%s\n' "$output"
+        return 1
+    }
+    printf '%s\n' "$output"
+    awk -v event=" (slow|lose) rail 1" -v sentence="lane $1:rail1 .2 of 2. to rank [01] .* has become worse, $3" '
+        $0 ~ event { windows = 0 }
+        /^window/ { windows++; last = $3 }
+        /has become worse/ { said++; good += $0 ~ sentence && windows <= 10 }
+        END { exit !(said > 0 && good == said && last > 30e6) }' <<<"$output"
+}
+
 rails_runs() {
     check "${prefix}rails.are-used" rails_are_used
     check "${prefix}rails.round-trip" rails_round_trip tcp
@@ -122,6 +140,8 @@ rails_runs() {
         check "${prefix}rails.calibrate" rails_calibrate
     fi
     check "${prefix}rails.incast" rails_incast
+    check "${prefix}rails.worse.slow" rails_worse sock slow:1:30 'and is kept in reserve: it carries [3-5]'
+    check "${prefix}rails.worse.loses" rails_worse tcp lose:1:1 'and is used .*: it sends (0.[3-9]|[1-2].)'
     # From here on nothing is measured, and two run beside each other.
     # Their ranks share processors that mpirun thinks their own.
     export OMPI_MCA_mpi_yield_when_idle=1
@@ -232,12 +252,12 @@ rails_sock_proven() { # RANKS PLACES SECONDS REGEX EVENT...
         --mca pml_multilane_explain 1 -- "$build/test/lab/all_to_all" 2 "$seconds" 2>&1)
     local status=$?
     printf '%s\n' "$output"
-    [ $status = 0 ] && grep -q 'lane sock .* is left out.*rail1 10.99.1.[0-9] to 10.99.1.[0-9]: no answer' <<<"$output" &&
+    [ $status = 0 ] && grep -q 'lane sock:rail1 .* is left out.*rail1 10.99.1.[0-9] to 10.99.1.[0-9]: no answer' <<<"$output" &&
         grep -Eq "$regex" <<<"$output" && ! grep -q 'nothing gets through' <<<"$output"
 }
 beside check "${prefix}rails.sock.leads-nowhere" rails_sock_proven 4 a:2,b:2 1 'sock:rail1 to rank [23] is left out: it has no connection' \
     --at 0:silence:1
-beside check "${prefix}rails.sock.leads-there-late" rails_sock_proven 2 a:1,b:1 6 'lane sock .* used again' --at 0:silence:1 --at 2:repair:1
+beside check "${prefix}rails.sock.leads-there-late" rails_sock_proven 2 a:1,b:1 6 'lane sock:rail1 .* used again' --at 0:silence:1 --at 2:repair:1
 # A process that may make three connections more, toward two others over two rails: each has one.
 # shellcheck disable=SC2086
 rails_sock_descriptors() {
