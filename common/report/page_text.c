@@ -52,10 +52,9 @@ const char *page_call_name(const struct page_wait *wait)
 const char *page_trouble_name(uint32_t kind)
 {
     static const char *const names[PAGE_TROUBLES_KNOWN] = {
-        [PAGE_SILENT] = "does not answer",
-        [PAGE_BROKEN] = "is broken",
-        [PAGE_WORSE] = "has become worse",
-        [PAGE_RESERVE] = "is kept in reserve",
+        [PAGE_SILENT] = "does not answer", [PAGE_BROKEN] = "is broken",
+        [PAGE_WORSE] = "has become worse", [PAGE_RESERVE] = "is kept in reserve",
+        [PAGE_DRAINED] = "is drained",
     };
     return kind < PAGE_TROUBLES_KNOWN ? names[kind] : "";
 }

@@ -11,8 +11,15 @@
 #include <stdint.h>
 
 #define PAGE_FILE_NAME "multilane-page"
-#define PAGE_MAGIC     UINT64_C(0x0a656761704c4d89) /* 0x89 "MLpage" and a line feed */
-#define PAGE_VERSION   2u
+/* A second memfd of the rank, with one word or none, which its user alone may write: bit i asks it
+ * to empty its lane of that number (page_lane.number). The rank reads it with pread, ten times a
+ * second, and never writes it; multilane-top changes it under a lock on the file (flock), so that
+ * two of them do not undo each other's bits. The word hands over nothing but itself, so no order is
+ * needed beside it. What the rank has done stands in its page, as `drained` there. */
+#define DRAIN_FILE_NAME "multilane-drain"
+#define DRAIN_LANES     64u
+#define PAGE_MAGIC      UINT64_C(0x0a656761704c4d89) /* 0x89 "MLpage" and a line feed */
+#define PAGE_VERSION    2u
 
 #define PAGE_WAITS         4   /* threads that wait */
 #define PAGE_REQUESTS      8   /* requests of one wait */
@@ -149,7 +156,11 @@ struct page_lane {
     char name[PAGE_NAME]; /* BTL and device */
     uint32_t peers;       /* that it reaches */
     uint32_t down;        /* for so many of them it is down, */
-    uint32_t worse;       /* and has become worse */
+    uint32_t worse;       /* and has become worse, */
+    uint32_t drained;     /* and carries nothing, as was asked, */
+    uint32_t kept;        /* or does all the same: no other lane leads there */
+    uint32_t busy;        /* and of the drained: something is still under way */
+    uint32_t number;      /* of its bit in the word of DRAIN_FILE_NAME; DRAIN_LANES: none */
     uint32_t reserved;
     uint64_t bytes; /* sent */
 };
@@ -159,6 +170,7 @@ enum page_trouble_kind {
     PAGE_BROKEN,  /* its BTL said so */
     PAGE_WORSE,   /* it is used, */
     PAGE_RESERVE, /* and is not while there is another one */
+    PAGE_DRAINED, /* it was asked to carry nothing */
     PAGE_TROUBLES_KNOWN
 };
 
@@ -216,6 +228,8 @@ struct page {
     uint64_t unexpected_ever; /* messages that came before their receive */
     uint64_t sent_messages;
     uint64_t sent_bytes;
+    uint64_t
+        drained; /* the word of DRAIN_FILE_NAME as it was when this process last did what it says */
 
     struct page_wait waits[PAGE_WAITS];
     struct page_peer peers[PAGE_PEERS];

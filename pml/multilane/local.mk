@@ -93,6 +93,7 @@ multilane_sources = \
 	pml/multilane/join/meet.c pml/multilane/join/meet.h \
 	pml/multilane/join/order.c pml/multilane/join/order.h \
 	pml/multilane/join/posting.c pml/multilane/join/posting.h \
+	pml/multilane/liveness/drain.c pml/multilane/liveness/drain.h \
 	pml/multilane/liveness/errors.h \
 	pml/multilane/liveness/handover.c pml/multilane/liveness/handover.h \
 	pml/multilane/liveness/lost.c pml/multilane/liveness/lost.h \

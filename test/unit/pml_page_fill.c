@@ -5,11 +5,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/own_page.h"
 #include "lanes_standin.h"
 #include "plan/peer_class.h"
 #include "contact/peer_lanes.h"
+#include "liveness/drain.h"
 #include "report/page_fill.h"
 #include "report/wait_rows.h"
 #include "request/wait_story.h"
@@ -111,12 +113,75 @@ static void test_troubles(void)
     peers[1]->lanes[1].history.is_worse = false;
 }
 
+static bool is_planned(const struct peer *peer, uint8_t lane)
+{
+    const struct route *route = class_route_at(peer_class_now(peer), CLASS_CONTIGUOUS, 64 << 20);
+    bool is_used = false;
+    for (int i = 0; i < route->lane_count; i++)
+        is_used |= route->lanes[i] == lane;
+    return is_used;
+}
+
+/* As multilane-top does. */
+static void word_write(uint64_t word)
+{
+    char path[64], target[64];
+    for (int fd = 0; fd < 64; fd++) {
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        ssize_t length = readlink(path, target, sizeof(target) - 1);
+        if (length > 0 && (target[length] = '\0', strstr(target, DRAIN_FILE_NAME)))
+            CHECK(pwrite(fd, &word, sizeof(word), 0) == (ssize_t) sizeof(word), "no word");
+    }
+}
+
+/* A lane is drained where another one leads, toward peers that are met later too. */
+static void test_drain(void)
+{
+    struct peer *late = standin_peer(), *single = standin_peer();
+    uint64_t bit = UINT64_C(1) << lane_number(rails[1]);
+    drain_look();
+    CHECK(is_planned(peers[0], 1), "nothing is asked");
+    word_write(bit);
+    standin_reach(single, rails[1]);
+    CHECK(peer_take_lanes(single), "a peer");
+    peer_list(single);
+    CHECK(drain_done() == 0, "it has not looked");
+    unsigned said = standin_said;
+    drain_look();
+    drain_look();
+    CHECK(drain_done() == bit && !is_planned(peers[0], 1) && !is_planned(peers[1], 1) &&
+              lane_is_up(&peers[0]->lanes[1]),
+          "it carries nothing");
+    CHECK(is_planned(single, 0) && standin_said == said + 1 &&
+              strstr(standin_sentence, "no other lane leads there"),
+          "%u sentences: %s", standin_said - said, standin_sentence);
+    standin_reach(late, rails[0]);
+    standin_reach(late, rails[1]);
+    CHECK(peer_take_lanes(late) && !is_planned(late, 1), "a peer that is met now");
+    peers[0]->lanes[1].copy_speed.sent += 100;
+    fill(0);
+    const struct page_lane *row = &own_page->lanes[1];
+    CHECK(own_page->drained == bit && row->number == lane_number(rails[1]) && row->drained == 2 &&
+              row->kept == 1 && row->busy == 1 && row->down == 0 && own_page->trouble_count == 0,
+          "%u drained, %u kept, %u busy", row->drained, row->kept, row->busy);
+    peers[0]->lanes[1].copy_speed.sent -= 100;
+    /* It is better than none. */
+    CHECK(lane_leave_out(&peers[0]->lanes[0], LANE_OUT_DOWN, true) && is_planned(peers[0], 1),
+          "no lane is left");
+    CHECK(lane_leave_out(&peers[0]->lanes[0], LANE_OUT_DOWN, false) && !is_planned(peers[0], 1),
+          "the other one is back");
+    word_write(0);
+    drain_look();
+    CHECK(drain_done() == 0 && is_planned(peers[0], 1) && is_planned(peers[1], 1), "all are back");
+}
+
 int main(void)
 {
     surround();
     test_peers();
     test_lanes();
     test_troubles();
+    test_drain();
     own_page_close();
     wait_stories_fini();
     free(multilane.local_peers);

@@ -74,9 +74,10 @@ static void json_lanes(FILE *file, const struct page *page)
     for (uint32_t i = 0; i < page->lane_count; i++)
         fprintf(file,
                 "%s{\"lane\": \"%s\", \"bytes\": %llu, \"peers\": %u, \"down\": %u, "
-                "\"worse\": %u}",
+                "\"worse\": %u, \"drained\": %u, \"kept\": %u, \"busy\": %u}",
                 i ? ", " : "", page->lanes[i].name, (number) page->lanes[i].bytes,
-                page->lanes[i].peers, page->lanes[i].down, page->lanes[i].worse);
+                page->lanes[i].peers, page->lanes[i].down, page->lanes[i].worse,
+                page->lanes[i].drained, page->lanes[i].kept, page->lanes[i].busy);
     fprintf(file, "]");
 }
 
@@ -198,6 +199,7 @@ static const struct {
 } lane_metrics[] = {
     {"lane_sent_bytes_total", "counter", "Bytes sent over the lane"},
     {"lane_down_peers", "gauge", "Peers that the lane does not reach any more"},
+    {"lane_drained_peers", "gauge", "Peers that nothing is sent to over the lane, as was asked"},
     {"lane_worse_peers", "gauge", "Peers that the lane reaches worse than it did before"},
 };
 
@@ -211,7 +213,8 @@ static void lane_metric(FILE *file, const struct ranks *ranks, size_t metric)
         const struct page *page = &ranks->list[i].second.page;
         for (uint32_t j = 0; j < page->lane_count; j++) {
             const struct page_lane *lane = &page->lanes[j];
-            const number values[LANE_METRICS] = {lane->bytes, lane->down, lane->worse};
+            const number values[LANE_METRICS] = {lane->bytes, lane->down, lane->drained,
+                                                 lane->worse};
             fprintf(file, "multilane_%s{", lane_metrics[metric].name);
             labels(file, page);
             fprintf(file, ",lane=\"%s\"} %llu\n", lane->name, values[metric]);

@@ -15,10 +15,11 @@
 #include "common/model/number.h"
 #include "config.h"
 #include "tools/options.h"
+#include "tools/top/drain.h"
 #include "tools/top/find.h"
 #include "tools/top/show.h"
 
-enum mode { MODE_LIVE, MODE_ONCE, MODE_JSON, MODE_PROMETHEUS, MODE_DUMP };
+enum mode { MODE_LIVE, MODE_ONCE, MODE_JSON, MODE_PROMETHEUS, MODE_DUMP, MODE_DRAIN };
 
 struct options {
     struct choice choice;
@@ -27,7 +28,8 @@ struct options {
     double interval_s;
     uint64_t count; /* of tables; 0: no end */
     struct view view;
-    char **files; /* to read instead of /proc */
+    const char *drain, *restore; /* names of lanes */
+    char **files;                /* to read instead of /proc */
     int file_count;
 };
 
@@ -51,11 +53,14 @@ static const char usage[] =
     "  --count N        so many tables, then end\n"
     "  --sort KEY       rank, since, bytes, queued or unexpected\n"
     "  --waiting        only ranks that wait\n"
+    "  --drain LANE     empty the lane in all ranks here: no later message goes over it\n"
+    "  --restore LANE   use it again\n"
     "  --dump           what was seen, for --read\n"
     "  --read FILE...   instead of this node's ranks those of files; - is the standard input\n"
     "  --help, --version\n\n"
     "Keys: s sorts by the next column, w shows only ranks that wait, y tells why, q ends.\n"
-    "The exit status is 1 where --why found a hang, 2 where there is nothing to see.\n";
+    "The exit status is 1 where --why found a hang, or where a lane is not empty everywhere, and 2 "
+    "where there\nis nothing to see.\n";
 
 static int fail(const char *sentence)
 {
@@ -107,6 +112,15 @@ static int report(struct ranks *ranks, const struct options *options)
     int status = options->why && why.is_hang ? EXIT_HUNG : 0;
     why_free(&why);
     return fflush(stdout) == 0 ? status : fail("cannot write");
+}
+
+static int drain(struct ranks *ranks, const struct options *options)
+{
+    char why[1024];
+    bool is_drain = options->drain != NULL;
+    int status =
+        drain_ask(ranks, is_drain ? options->drain : options->restore, is_drain, why, sizeof(why));
+    return status < 0 ? fail(why) : status;
 }
 
 /* --- like top --------------------------------------------------------------------------------- */
@@ -248,6 +262,8 @@ static int options_parse(int count, char **arguments, struct options *options)
         {"count", OPTION_OWN, &options->count, NULL, read_count},
         {"sort", OPTION_OWN, &options->view.sort, NULL, read_sort},
         {"waiting", OPTION_FLAG, &options->view.waiting_only, NULL, NULL},
+        {"drain", OPTION_TEXT, &options->drain, NULL, NULL},
+        {"restore", OPTION_TEXT, &options->restore, NULL, NULL},
         {"dump", OPTION_FLAG, &dump, NULL, NULL},
         {"read", OPTION_FLAG, &reads, NULL, NULL},
         {"all", OPTION_FLAG, &options->choice.all, NULL, NULL},
@@ -261,7 +277,11 @@ static int options_parse(int count, char **arguments, struct options *options)
         fputs(help ? usage : "multilane-top " PACKAGE_VERSION "\n", stdout);
         return 0;
     }
-    options->mode = dump         ? MODE_DUMP
+    bool drains = options->drain || options->restore;
+    if (drains && (reads || (options->drain && options->restore)))
+        return fail("--drain and --restore each go alone, and are for ranks that run");
+    options->mode = drains       ? MODE_DRAIN
+                    : dump       ? MODE_DUMP
                     : prometheus ? MODE_PROMETHEUS
                     : json       ? MODE_JSON
                     : once       ? MODE_ONCE
@@ -307,6 +327,8 @@ int main(int count, char **arguments)
                                        : ranks_find_all(&options.choice, &ranks, why, sizeof(why));
     if (!is_found)
         status = fail(why);
+    else if (options.mode == MODE_DRAIN)
+        status = drain(&ranks, &options);
     else if (options.mode == MODE_LIVE && !options.why && !options.file_count)
         status = live(&ranks, &options);
     else

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,18 +25,20 @@ static uint64_t clock_ns(void)
 
 /* --- the page --------------------------------------------------------------------------------- */
 
-static bool is_page_link(int folder, const char *name)
+static bool is_link_to(const char *file, int folder, const char *name)
 {
     char target[128];
+    const char *const before = "/memfd:";
     ssize_t length = readlinkat(folder, name, target, sizeof(target) - 1);
     if (length < 0)
         return false;
     target[length] = '\0';
-    return strncmp(target, "/memfd:" PAGE_FILE_NAME, strlen("/memfd:" PAGE_FILE_NAME)) == 0;
+    return strncmp(target, before, strlen(before)) == 0 &&
+           strncmp(target + strlen(before), file, strlen(file)) == 0;
 }
 
-/* A descriptor of the page, for reading; -1: none, with *found. */
-static int page_open(int pid, enum page_found *found)
+/* A descriptor of one of the process's files in memory; -1: none, with *found and errno. */
+static int file_open(int pid, const char *file, int mode, enum page_found *found)
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/fd", pid);
@@ -46,10 +49,13 @@ static int page_open(int pid, enum page_found *found)
     }
     int fd = -1;
     struct dirent *entry;
+    errno = 0;
     while (fd < 0 && (entry = readdir(folder)))
-        if (entry->d_name[0] != '.' && is_page_link(dirfd(folder), entry->d_name))
-            fd = openat(dirfd(folder), entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (entry->d_name[0] != '.' && is_link_to(file, dirfd(folder), entry->d_name))
+            fd = openat(dirfd(folder), entry->d_name, mode | O_CLOEXEC | O_NONBLOCK);
+    int error = fd < 0 && errno == 0 ? ENOENT : errno;
     closedir(folder);
+    errno = error;
     *found = PAGE_NONE;
     return fd;
 }
@@ -79,6 +85,29 @@ static size_t page_read(int fd, struct page *page)
         nanosleep(&pause, NULL);
     }
     return got > 0 ? (size_t) got : 0;
+}
+
+/* The lock is between two programs like this one: the process only reads. */
+static bool word_change(int fd, uint64_t bits, bool is_set)
+{
+    uint64_t word = 0; /* also where no lane was ever drained */
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 || pread(fd, &word, sizeof(word), 0) < 0)
+        return false;
+    word = is_set ? word | bits : word & ~bits;
+    return pwrite(fd, &word, sizeof(word), 0) == (ssize_t) sizeof(word);
+}
+
+bool drain_change(int pid, uint64_t lanes, bool is_drain)
+{
+    enum page_found found;
+    int fd = file_open(pid, DRAIN_FILE_NAME, O_RDWR, &found);
+    if (fd < 0)
+        return false;
+    bool is_done = word_change(fd, lanes, is_drain);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return is_done;
 }
 
 /* --- the process ------------------------------------------------------------------------------ */
@@ -172,7 +201,7 @@ static bool is_owner(int pid, const struct page *page)
 enum page_found sample_read(int pid, struct sample *sample, char why[PAGE_COMPLAINT])
 {
     enum page_found found;
-    int fd = page_open(pid, &found);
+    int fd = file_open(pid, PAGE_FILE_NAME, O_RDONLY, &found);
     if (fd < 0)
         return found;
     size_t bytes = page_read(fd, &sample->page);

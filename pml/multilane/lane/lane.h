@@ -67,9 +67,11 @@ struct lane_health {
 
 /* Why a lane carries nothing that another one can carry. */
 enum lane_cause {
-    LANE_OUT_DOWN = 1,  /* its state, above: not even where no other is left */
-    LANE_OUT_WORSE = 2, /* it would delay what the others carry: liveness/worse.c */
-    LANE_OUT_ANY = LANE_OUT_DOWN | LANE_OUT_WORSE
+    LANE_OUT_DOWN = 1,    /* its state, above: not even where no other is left */
+    LANE_OUT_WORSE = 2,   /* it would delay what the others carry: liveness/worse.c */
+    LANE_OUT_DRAINED = 4, /* the user asked for it: liveness/drain.c */
+    LANE_OUT_ANY = LANE_OUT_DOWN | LANE_OUT_WORSE | LANE_OUT_DRAINED,
+    LANE_OUT_REFUSED = 8 /* all but the first: what is left makes no plan */
 };
 
 /* A number that grows where a lane gets worse, and what is usual of it: a slow average, and how far
@@ -272,6 +274,12 @@ static inline bool lane_is_worse(const struct lane *lane)
 {
     return atomic_load_explicit(&lane->history.is_worse, memory_order_relaxed);
 }
+
+/* The module's number among those of this process; DRAIN_LANES: none, there are too many. */
+uint32_t lane_number(const mca_btl_base_module_t *btl);
+
+/* Is this process asked to empty it? */
+bool lane_is_to_drain(const mca_btl_base_module_t *btl);
 
 /* Does it take its part of a message now? */
 static inline bool lane_carries(const struct lane *lane)

@@ -12,6 +12,7 @@
 #include "base/own_page.h"
 #include "common/compat/collective.h"
 #include "delivery/delivery_state.h"
+#include "liveness/drain.h"
 #include "match/comm.h"
 #include "match/inbound.h"
 #include "plan/peer_class.h"
@@ -122,11 +123,36 @@ static bool is_down(const struct lane *lane)
     return lane_is_out(lane, LANE_OUT_DOWN) || !lane_is_up(lane);
 }
 
+static bool is_drained(const struct lane *lane)
+{
+    return lane_is_out(lane, LANE_OUT_DRAINED) && lane_is_lost(lane);
+}
+
+/* Was something given to the lane that may not be there yet? Also where the lock is taken. */
+static bool is_busy(const struct lane *lane)
+{
+    struct delivery *delivery = delivery_find(lane->peer);
+    bool is_busy = speed_load(&lane->copy_speed.sent) > speed_load(&lane->copy_speed.seen);
+    if (!delivery || is_busy)
+        return is_busy;
+    if (OPAL_THREAD_TRYLOCK(&delivery->lock) != 0)
+        return true;
+    for (const struct frame *frame = delivery->first; frame && !is_busy; frame = frame->next)
+        is_busy = frame->lane == lane;
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    return is_busy;
+}
+
 bool lane_trouble(const struct lane *lane, uint32_t *kind, const char **why)
 {
     if (is_down(lane)) {
         *kind = lane_state(lane) == LANE_BROKEN ? PAGE_BROKEN : PAGE_SILENT;
         *why = lane->health.why;
+        return true;
+    }
+    if (is_drained(lane)) {
+        *kind = PAGE_DRAINED;
+        *why = "carries nothing, as multilane-top --drain has asked";
         return true;
     }
     *kind = lane_is_lost(lane) ? PAGE_RESERVE : PAGE_WORSE;
@@ -140,7 +166,8 @@ static void trouble_add(const struct peer *peer, const struct lane *lane)
     struct delivery *delivery = delivery_find(peer);
     const char *why;
     uint32_t kind;
-    if (own_page->trouble_count == PAGE_TROUBLES || !lane_trouble(lane, &kind, &why))
+    if (own_page->trouble_count == PAGE_TROUBLES || !lane_trouble(lane, &kind, &why) ||
+        kind == PAGE_DRAINED)
         return;
     own_page->trouble_count++;
     memset(row, 0, sizeof(*row));
@@ -307,6 +334,10 @@ static void reach_add(struct peer *peer, void *with)
         row->peers++;
         row->down += is_down(lane);
         row->worse += lane_is_worse(lane);
+        row->number = lane_number(lane->btl);
+        row->drained += is_drained(lane);
+        row->kept += lane_is_out(lane, LANE_OUT_DRAINED) && !lane_is_lost(lane);
+        row->busy += is_drained(lane) && is_busy(lane);
     }
 }
 
@@ -395,6 +426,7 @@ static void messages_fill(void)
 void page_fill(uint64_t now)
 {
     own_page->refreshes++;
+    own_page->drained = drain_done();
     own_page->flags = (compat_mpi_is_running() ? PAGE_STARTED : 0) |
                       (ompi_mpi_thread_multiple ? PAGE_HAS_THREADS : 0);
     waits_fill(now);

@@ -9,6 +9,7 @@
 #include "base/own_page.h"
 #include "base/parameters.h"
 #include "common/report/page_text.h"
+#include "liveness/drain.h"
 #include "report/page_fill.h"
 #include "report/wait_rows.h"
 #include "request/wait_story.h"
@@ -86,6 +87,7 @@ static int page_progress(void)
     own_page_changed();
     hangs_say(now);
     OPAL_THREAD_UNLOCK(&wait_stories.lock);
+    drain_look(); /* takes locks that are not taken inside that one */
     return 0;
 }
 

@@ -283,6 +283,18 @@ beside check "${prefix}rails.sock.resets" rails_failover $rails_times resets --b
 beside check "${prefix}rails.sock.everything" rails_failover $rails_times everything --btl sock --ranks 4
 beside check "${prefix}rails.sock.unequal" rails_sock 'mix ends' 400,1200
 beside check "${prefix}rails.sock.both-are-silent" rails_sock 'mix ends' 800,800 "${sock_begin[@]}" --at 1:silence:all --at 2.5:repair:all
+# A rail is emptied at both ends, then its cable is pulled: nothing was on it, so no lane has to take over.
+rails_drain() {
+    local output
+    output=$(timeout --kill-after=10 "$limit_s" "$top/test/lab/rails" --rails 300,300 --begin "mix begins" --at 5:cut:1 -- \
+        sh -c '"$@" & job=$!; sleep 3; "$0" --all --drain sock:rail1; wait $job' "$build/multilane-top" \
+        "$mpirun" -n 2 --host a:1,b:1 --bind-to none $sock --mca pml_multilane_explain 1 "$build/test/lab/rails_mix" --seconds 7 \
+        --longest 4000000 2>&1 </dev/null) || { printf '%s\n' "$output"; return 1; }
+    printf '%s\n' "$output"
+    grep -q ', 0 wrong' <<<"$output" && grep -q 'lane sock:rail1: empty in 2 of 2 ranks' <<<"$output" &&
+        ! grep 'goes over the other lanes' <<<"$output"
+}
+beside check "${prefix}rails.drain" rails_drain
 wait
 # These measure, or fill the machine.
 check "${prefix}rails.sock.round-trip" rails_round_trip sock
