@@ -90,6 +90,7 @@ libmultilane_top_la_SOURCES = \
 	tools/top/page_read.c tools/top/page_read.h \
 	tools/top/rank.c tools/top/rank.h \
 	tools/top/show.c tools/top/show.h \
+	tools/top/waited.c \
 	tools/top/why.c tools/top/why.h
 libmultilane_top_la_LIBADD = libmultilane_common.la
 bin_PROGRAMS += multilane-top

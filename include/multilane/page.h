@@ -12,10 +12,10 @@
 
 #define PAGE_FILE_NAME "multilane-page"
 /* A second memfd of the rank, with one word or none, which its user alone may write: bit i asks it
- * to empty its lane of that number (page_lane.number). The rank reads it with pread, ten times a
- * second, and never writes it; multilane-top changes it under a lock on the file (flock), so that
- * two of them do not undo each other's bits. The word hands over nothing but itself, so no order is
- * needed beside it. What the rank has done stands in its page, as `drained` there. */
+ * to empty its lane of that number (page_lane.number). The rank reads it with pread, once a second,
+ * and never writes it; multilane-top changes it under a lock on the file (flock), so that two of
+ * them do not undo each other's bits. The word hands over nothing but itself, so no order is needed
+ * beside it. What the rank has done stands in its page, as `drained` there. */
 #define DRAIN_FILE_NAME "multilane-drain"
 #define DRAIN_LANES     64u
 #define PAGE_MAGIC      UINT64_C(0x0a656761704c4d89) /* 0x89 "MLpage" and a line feed */
@@ -27,6 +27,7 @@
 #define PAGE_LANES         16
 #define PAGE_TROUBLES      8
 #define PAGE_MESSAGES      16
+#define PAGE_WAITED        32 /* processes that were waited for */
 #define PAGE_NAME          32
 #define PAGE_WHY           96
 #define PAGE_HOST          64
@@ -183,6 +184,20 @@ struct page_trouble {
     char why[PAGE_WHY];
 };
 
+enum page_waited_kind {
+    PAGE_FOR_SENDER,    /* its message had not come */
+    PAGE_FOR_RECEIVER,  /* it had not asked for the message, or kept all that it promised to keep */
+    PAGE_IN_COLLECTIVE, /* it was late to one, or had to wait itself */
+    PAGE_FOR_BYTES,     /* they moved, or found no room on a lane; or a request of Open MPI's own */
+    PAGE_WAITED_KINDS
+};
+
+/* For how long a process was waited for since the start. */
+struct page_waited {
+    struct page_process peer; /* PAGE_ANY_RANK: any source, and all that have no row */
+    uint64_t ns[PAGE_WAITED_KINDS];
+};
+
 /* A posted receive, or a message without one. */
 struct page_message {
     struct page_process peer; /* PAGE_ANY_RANK: any source */
@@ -235,6 +250,9 @@ struct page {
     struct page_peer peers[PAGE_PEERS];
     struct page_lane lanes[PAGE_LANES];
     struct page_trouble troubles[PAGE_TROUBLES];
+    uint32_t waited_count;
+    uint32_t reserved;
+    struct page_waited waited[PAGE_WAITED];
     struct page_message posted[PAGE_MESSAGES];
     struct page_message unexpected[PAGE_MESSAGES];
 };

@@ -105,6 +105,7 @@ multilane_sources = \
 	pml/multilane/report/counters.c \
 	pml/multilane/report/explain.c \
 	pml/multilane/report/measured.c pml/multilane/report/measured.h \
+	pml/multilane/report/waited.c pml/multilane/report/waited.h \
 	pml/multilane/report/page_fill.c pml/multilane/report/page_fill.h \
 	pml/multilane/report/page_keeper.c pml/multilane/report/page_keeper.h \
 	pml/multilane/report/switch_points.c \

@@ -110,6 +110,9 @@ static void json_rank(FILE *file, const struct rank *rank, enum activity activit
     json_waits(file, rank);
     json_peers(file, page);
     json_lanes(file, page);
+    fprintf(file, ",\n     \"waited\": [");
+    page_waited_print_json(file, page->waited, page->waited_count);
+    fprintf(file, "]");
     json_messages(file, "posted", page->posted, page->posted_count, page->posted_total);
     json_messages(file, "unexpected", page->unexpected, page->unexpected_count,
                   page->unexpected_total);
@@ -222,6 +225,26 @@ static void lane_metric(FILE *file, const struct ranks *ranks, size_t metric)
     }
 }
 
+static void waited_metric(FILE *file, const struct ranks *ranks)
+{
+    metric_head(file, "waited_seconds_total", "counter",
+                "Seconds in which the rank has waited for another one, by what for; -1: for any");
+    for (size_t i = 0; i < ranks->count; i++) {
+        const struct page *page = &ranks->list[i].second.page;
+        for (uint32_t j = 0; j < page->waited_count; j++)
+            for (uint32_t kind = 0; kind < PAGE_WAITED_KINDS; kind++) {
+                const struct page_waited *row = &page->waited[j];
+                if (row->ns[kind] == 0)
+                    continue;
+                fprintf(file, "multilane_waited_seconds_total{");
+                labels(file, page);
+                fprintf(file, ",peer=\"%lld\",kind=\"%s\"} %.3f\n",
+                        row->peer.rank == PAGE_ANY_RANK ? -1LL : (long long) row->peer.rank,
+                        page_waited_key(kind), (double) row->ns[kind] * 1e-9);
+            }
+    }
+}
+
 void export_prometheus(FILE *file, const struct ranks *ranks, const struct why *why)
 {
     for (size_t m = 0; m < METRICS; m++) {
@@ -235,4 +258,5 @@ void export_prometheus(FILE *file, const struct ranks *ranks, const struct why *
     }
     for (size_t m = 0; m < LANE_METRICS; m++)
         lane_metric(file, ranks, m);
+    waited_metric(file, ranks);
 }

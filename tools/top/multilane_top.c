@@ -24,7 +24,7 @@ enum mode { MODE_LIVE, MODE_ONCE, MODE_JSON, MODE_PROMETHEUS, MODE_DUMP, MODE_DR
 struct options {
     struct choice choice;
     enum mode mode;
-    bool why;
+    bool why, waited;
     double interval_s;
     uint64_t count; /* of tables; 0: no end */
     struct view view;
@@ -46,6 +46,7 @@ static const char usage[] =
     "job's\n"
     "number, the process of a rank, or mpirun's; without one, the only job here.\n\n"
     "  --why            what each rank waits for, and the cause if nothing goes on\n"
+    "  --waited         for how long each has waited, for what, and the others for it\n"
     "  --once           one table, then end\n"
     "  --json           all that is known, for programs; with --why the causes too\n"
     "  --prometheus     metrics in the text format of Prometheus\n"
@@ -90,6 +91,14 @@ static bool hang_confirm(struct ranks *ranks, struct why *why, const struct opti
     return why_find(ranks, why);
 }
 
+static void table(const struct ranks *ranks, const struct why *why, const struct options *options)
+{
+    if (options->waited)
+        show_waited(stdout, ranks, &options->view);
+    else
+        show_table(stdout, ranks, why, &options->view);
+}
+
 static int report(struct ranks *ranks, const struct options *options)
 {
     struct why why;
@@ -108,7 +117,7 @@ static int report(struct ranks *ranks, const struct options *options)
     else if (options->why)
         show_why(stdout, ranks, &why);
     else
-        show_table(stdout, ranks, &why, &options->view);
+        table(ranks, &why, options);
     int status = options->why && why.is_hang ? EXIT_HUNG : 0;
     why_free(&why);
     return fflush(stdout) == 0 ? status : fail("cannot write");
@@ -204,8 +213,7 @@ static int live(struct ranks *ranks, struct options *options)
             size_look(&options->view);
             fputs("\033[H\033[J", stdout);
         }
-        (options->why ? (void) show_why(stdout, ranks, &why)
-                      : show_table(stdout, ranks, &why, &options->view));
+        (options->why ? (void) show_why(stdout, ranks, &why) : table(ranks, &why, options));
         if (is_terminal)
             printf("sorted by %s; keys: s sort, w waiting only, y why, q quit\n",
                    sort_name(options->view.sort));
@@ -255,6 +263,7 @@ static int options_parse(int count, char **arguments, struct options *options)
     struct model_error error;
     const struct option_row rows[] = {
         {"why", OPTION_FLAG, &options->why, NULL, NULL},
+        {"waited", OPTION_FLAG, &options->waited, NULL, NULL},
         {"once", OPTION_FLAG, &once, NULL, NULL},
         {"json", OPTION_FLAG, &json, NULL, NULL},
         {"prometheus", OPTION_FLAG, &prometheus, NULL, NULL},

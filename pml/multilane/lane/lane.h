@@ -84,7 +84,8 @@ struct lane_past {
     uint64_t looked_ns;
 };
 
-/* How a lane did until now. For the thread in watch.c, but for what is said of the rest. */
+/* How a lane did until now; beside its peer, so that a lane stays short. For the thread in watch.c,
+ * but for `why`. */
 struct lane_history {
     struct lane_past slowness; /* log2 of how often the fastest other lane is faster */
     struct lane_past loss;     /* the part of what it sends that it sends again */
@@ -94,8 +95,7 @@ struct lane_history {
     uint64_t pause_ns;         /* how long it was there */
     uint32_t usual;            /* so many samples in a row were usual, of a lane that is worse */
     uint32_t said;             /* changes printed so far */
-    _Atomic bool is_worse;     /* relaxed: for reports */
-    char why[128];             /* under the delivery's lock */
+    char why[128];             /* of a lane that is worse; under the delivery's lock */
 };
 
 struct lane {
@@ -124,11 +124,11 @@ struct lane {
     struct lane_speed speed; /* for messages, */
     struct lane_speed copy_speed; /* and for gets and puts */
     struct lane_health health;
-    struct lane_history history;
-    _Atomic uint8_t out;           /* enum lane_cause; see lane_leave_out */
     _Atomic bool introduced;       /* the peer was told our index of this lane, see rma.c */
     _Atomic uint32_t remote_index; /* the peer's index of this lane, plus 1; 0: not told yet */
     _Atomic bool lost;             /* send nothing on it; see lane_leave_out */
+    _Atomic uint8_t out;           /* enum lane_cause; see lane_leave_out */
+    _Atomic bool is_worse;         /* than it was; relaxed, for reports: liveness/worse.c */
 };
 
 /* Memory registered with one lane, for a get or put of the other end. */
@@ -272,7 +272,7 @@ static inline bool lane_is_out(const struct lane *lane, enum lane_cause cause)
 
 static inline bool lane_is_worse(const struct lane *lane)
 {
-    return atomic_load_explicit(&lane->history.is_worse, memory_order_relaxed);
+    return atomic_load_explicit(&lane->is_worse, memory_order_relaxed);
 }
 
 /* The module's number among those of this process; DRAIN_LANES: none, there are too many. */

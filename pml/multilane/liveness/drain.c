@@ -11,10 +11,14 @@
 #include "contact/peer_lanes.h"
 #include "plan/peer_class.h"
 
+/* The word is read in one of so many looks: once a second. */
+#define LOOKS 10u
+
 static struct {
     _Atomic bool inside;   /* a thread is in drain_look */
     _Atomic uint64_t done; /* relaxed: for the page */
-    uint64_t said;         /* lanes of which it was said that they go on; for the thread inside */
+    _Atomic uint32_t looks;
+    uint64_t said; /* lanes of which it was said that they go on; for the thread inside */
 } drain;
 
 uint64_t drain_done(void)
@@ -49,7 +53,8 @@ static void drain_peer(struct peer *peer, void *unused)
 
 void drain_look(void)
 {
-    own_page_drain_read();
+    if (atomic_fetch_add_explicit(&drain.looks, 1, memory_order_relaxed) % LOOKS == 0)
+        own_page_drain_read();
     uint64_t wanted = own_page_drain();
     if (OPAL_LIKELY(wanted == 0 && drain_done() == 0) ||
         atomic_exchange_explicit(&drain.inside, true, memory_order_acquire)) /* the next thread */

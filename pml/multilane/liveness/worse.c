@@ -14,6 +14,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/sockets.h"
 #include "base/tool_events.h"
@@ -53,14 +54,30 @@ struct sample {
     double loss;    /* below 0: likewise */
 };
 
+/* For the thread that has made them: worse_look. */
+static struct lane_history *history_of(const struct lane *lane)
+{
+    return &atomic_load_explicit(&lane->peer->histories, memory_order_relaxed)[lane->index];
+}
+
+/* False: no memory. Later lanes have room as well. */
+static bool histories_make(struct peer *peer)
+{
+    uint8_t count = peer_lane_count(peer), room = peer->lane_room > count ? peer->lane_room : count;
+    if (!atomic_load_explicit(&peer->histories, memory_order_relaxed))
+        atomic_store_explicit(&peer->histories, calloc(room, sizeof(struct lane_history)),
+                              memory_order_release);
+    return atomic_load_explicit(&peer->histories, memory_order_relaxed) != NULL;
+}
+
 /* --- samples ---------------------------------------------------------------------------------- */
 
 /* Bytes that the lane has carried since the last look. */
 static uint64_t carried(struct lane *lane, bool copies)
 {
     uint64_t now = speed_load(copies ? &lane->copy_speed.seen : &lane->speed.seen);
-    uint64_t bytes = now - lane->history.carried[copies];
-    lane->history.carried[copies] = now;
+    uint64_t bytes = now - history_of(lane)->carried[copies];
+    history_of(lane)->carried[copies] = now;
     return bytes;
 }
 
@@ -90,7 +107,7 @@ static bool repeats(const struct lane *lane, uint64_t *sent, uint64_t *repeated)
 /* Below 0: not enough was sent since the last one. */
 static double loss_sample(struct lane *lane)
 {
-    struct lane_history *history = &lane->history;
+    struct lane_history *history = history_of(lane);
     uint64_t sent, repeated;
     if (!repeats(lane, &sent, &repeated))
         return -1;
@@ -172,14 +189,14 @@ static void why_set(struct lane *lane, const char *why)
     struct delivery *delivery = delivery_find(lane->peer);
     if (delivery)
         OPAL_THREAD_LOCK(&delivery->lock);
-    snprintf(lane->history.why, sizeof(lane->history.why), "%s", why);
+    snprintf(history_of(lane)->why, sizeof(history_of(lane)->why), "%s", why);
     if (delivery)
         OPAL_THREAD_UNLOCK(&delivery->lock);
 }
 
 static void reserve_begin(struct lane *lane, uint64_t now)
 {
-    struct lane_history *history = &lane->history;
+    struct lane_history *history = history_of(lane);
     history->pause_ns = history->pause_ns == 0               ? RESERVE_NS
                         : history->pause_ns < RESERVE_NS_MAX ? 2 * history->pause_ns
                                                              : RESERVE_NS_MAX;
@@ -190,11 +207,11 @@ static void reserve_begin(struct lane *lane, uint64_t now)
 /* Names it once. */
 static void become_worse(struct lane *lane, const char *why)
 {
-    struct lane_history *history = &lane->history;
+    struct lane_history *history = history_of(lane);
     if (lane_is_worse(lane))
         return;
     why_set(lane, why);
-    atomic_store_explicit(&history->is_worse, true, memory_order_relaxed); /* lane_is_worse */
+    atomic_store_explicit(&lane->is_worse, true, memory_order_relaxed); /* lane_is_worse */
     if (history->said < SAID_MAX)
         lane_say(lane,
                  lane_is_lost(lane) ? "has become worse, and is kept in reserve"
@@ -207,22 +224,22 @@ static void become_worse(struct lane *lane, const char *why)
 
 static void look_slowness(struct lane *lane, double bytes_s, double best_bytes_s, uint64_t now)
 {
-    struct lane_past *past = &lane->history.slowness;
-    char why[sizeof(lane->history.why)];
+    struct lane_past *past = &history_of(lane)->slowness;
+    char why[sizeof(history_of(lane)->why)];
     double slowness = log2(best_bytes_s / bytes_s);
     if (!is_beyond(past, slowness, SLOWNESS_LEAST, lane_is_worse(lane), now))
         return;
     snprintf(why, sizeof(why), "carries %.3g MB/s, and %.3g were usual beside the other lanes",
              bytes_s / 1e6, best_bytes_s / exp2(past->mean) / 1e6);
-    if (slowness > SLOWNESS_WAITED && lane->history.again_ns == 0)
+    if (slowness > SLOWNESS_WAITED && history_of(lane)->again_ns == 0)
         reserve_begin(lane, now);
     become_worse(lane, why);
 }
 
 static void look_loss(struct lane *lane, double loss, uint64_t now)
 {
-    struct lane_past *past = &lane->history.loss;
-    char why[sizeof(lane->history.why)];
+    struct lane_past *past = &history_of(lane)->loss;
+    char why[sizeof(history_of(lane)->why)];
     if (!is_beyond(past, loss, LOSS_LEAST, lane_is_worse(lane), now))
         return;
     snprintf(why, sizeof(why), "sends %.2f %% of its segments again, and %.2f %% were usual",
@@ -233,7 +250,7 @@ static void look_loss(struct lane *lane, double loss, uint64_t now)
 /* It leaves the reserve to be tried, and is good again after some samples that are usual. */
 static void look_worse(struct lane *lane, bool is_sampled, uint64_t now)
 {
-    struct lane_history *history = &lane->history;
+    struct lane_history *history = history_of(lane);
     if (history->again_ns && now >= history->again_ns) {
         history->again_ns = 0;
         history->slowness.beyond = history->loss.beyond = 0;
@@ -242,7 +259,7 @@ static void look_worse(struct lane *lane, bool is_sampled, uint64_t now)
     if (history->slowness.beyond || history->loss.beyond || history->again_ns)
         history->usual = 0;
     else if (is_sampled && ++history->usual == SAMPLES_MIN) {
-        atomic_store_explicit(&history->is_worse, false, memory_order_relaxed); /* lane_is_worse */
+        atomic_store_explicit(&lane->is_worse, false, memory_order_relaxed); /* lane_is_worse */
         history->pause_ns = 0;
     }
 }
@@ -250,7 +267,7 @@ static void look_worse(struct lane *lane, bool is_sampled, uint64_t now)
 void worse_look(struct peer *peer, uint64_t now)
 {
     struct sample samples[MODEL_LANES_MAX];
-    if (peer_lane_count(peer) < 2)
+    if (peer_lane_count(peer) < 2 || !histories_make(peer))
         return;
     speeds_sample(peer, samples);
     for (int i = 0; i < peer_lane_count(peer); i++)

@@ -3,6 +3,7 @@
 #include "report/measured.h"
 #include "report/page_fill.h"
 #include "report/report.h"
+#include "report/waited.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -201,6 +202,7 @@ static void print_text(FILE *file)
         }
     }
     print_troubles(file, NULL);
+    waited_print(file);
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */
@@ -343,6 +345,8 @@ static void print_json(FILE *file)
     }
     fprintf(file, "], \"troubles\": [");
     print_troubles(file, "");
+    fprintf(file, "], \"waited\": [");
+    waited_print_json(file);
     fprintf(file, "]}\n");
 }
 

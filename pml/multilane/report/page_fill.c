@@ -17,6 +17,7 @@
 #include "match/inbound.h"
 #include "plan/peer_class.h"
 #include "report/wait_rows.h"
+#include "report/waited.h"
 #include "request/recv_request.h"
 #include "request/send_request.h"
 #include "request/wait_story.h"
@@ -155,8 +156,10 @@ bool lane_trouble(const struct lane *lane, uint32_t *kind, const char **why)
         *why = "carries nothing, as multilane-top --drain has asked";
         return true;
     }
+    const struct lane_history *histories =
+        atomic_load_explicit(&lane->peer->histories, memory_order_acquire);
     *kind = lane_is_lost(lane) ? PAGE_RESERVE : PAGE_WORSE;
-    *why = lane->history.why;
+    *why = histories ? histories[lane->index].why : "";
     return lane_is_worse(lane);
 }
 
@@ -433,4 +436,5 @@ void page_fill(uint64_t now)
     peers_fill();
     lanes_fill();
     messages_fill();
+    waited_fill(own_page);
 }

@@ -103,6 +103,23 @@ inside_state() { # sleep|spin STATES
 check "${prefix}inside.state.sleep" inside_state sleep SS
 check "${prefix}inside.state.spin" inside_state spin RR
 
+# For how long a rank has waited, by kind and for whom, is what it measures itself. Beside other processes the
+# system may stop it anywhere in the call.
+inside_waited() { # [mpirun's arguments]
+    local output
+    output=$(mpirun_run 2 --mca pml multilane --mca btl self,shm "$@" --mca pml_multilane_explain 1 -- waited 2>&1) ||
+        { printf '%s\n' "$output"; return 1; }
+    grep -E '^(sender|receiver|collective) |waited' <<<"$output"
+    awk '$1 ~ /^(sender|receiver|collective)$/ { inside[$1] = $2 }
+        /waited .* for rank 1:/ { for (i = 1; i < NF; i++) if ($(i + 1) == "s") {
+            if ($(i + 2) == "late") said[$(i + 3) == "sender," ? "sender" : "receiver"] = $i
+            if ($(i + 2) == "in") said["collective"] = $i } }
+        END { for (kind in inside) if (said[kind] < 0.5 * inside[kind] || said[kind] > 1.05 * inside[kind]) bad = 1
+            exit bad || length(inside) != 3 }' <<<"$output"
+}
+check "${prefix}inside.waited" inside_waited --mca mpi_yield_when_idle 1
+check "${prefix}inside.waited.sleep" inside_waited --mca pml_multilane_wait sleep
+
 # A lane is emptied under traffic and used again: nothing is wrong or late, and it carries nothing meanwhile. Then
 # the only one, which goes on.
 inside_lane_bytes() { # LANE JOB
@@ -128,6 +145,7 @@ inside_drain() {
     echo "$said; $before bytes, and $after a second later"
     [ "$before" -gt 0 ] && [ "$before" = "$after" ] || status=1
     "$inside_top" --once "$job" | grep 'lane shm:shm .*, 2 drained' || status=1
+    "$inside_top" --once --waited "$job" | grep -E '^ +0 +[0-9.]+ +[0-9.]+ .*  rank 1$' || status=1
     "$inside_top" --restore shm:shm "$job" || status=1
     sleep 1
     [ "$(inside_lane_bytes shm:shm "$job")" -gt "$after" ] || { echo "it is not used again"; status=1; }
