@@ -119,11 +119,12 @@ rails_calibrate() {
 rails_worse() { # LANE EVENT REGEX
     local output
     output=$(rails_run 2 300,300 --begin "window 4000000" --at "12:$2" -- $one_each --bind-to none --mca pml multilane \
-        --mca btl "self,$1" -- "$build/test/bench/rails_measure" $(printf 'window:4000000:4 %.0s' {1..23}) 2>&1) || {
+        --mca btl "self,$1" --mca pml_multilane_explain 1 -- "$build/test/bench/rails_measure" $(printf 'window:4000000:4 %.0s' {1..23}) 2>&1) || {
         printf '%s\n' "$output"
         return 1
     }
     printf '%s\n' "$output"
+    grep -Eq "  $1:rail1 to rank 1 (is kept in reserve|has become worse): it (carries|sends)" <<<"$output" || return 1
     awk -v event=" (slow|lose) rail 1" -v sentence="lane $1:rail1 .2 of 2. to rank [01] .* has become worse, $3" '
         $0 ~ event { windows = 0 }
         /^window/ { windows++; last = $3 }
