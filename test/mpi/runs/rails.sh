@@ -128,7 +128,7 @@ rails_worse() { # LANE EVENT REGEX
     awk -v event=" (slow|lose) rail 1" -v sentence="lane $1:rail1 .2 of 2. to rank [01] .* has become worse, $3" '
         $0 ~ event { windows = 0 }
         /^window/ { windows++; last = $3 }
-        /has become worse/ { said++; good += $0 ~ sentence && windows <= 10 }
+        /multilane: lane .* has become worse/ { said++; good += $0 ~ sentence && windows <= 10 }
         END { exit !(said > 0 && good == said && last > 30e6) }' <<<"$output"
 }
 
