@@ -85,10 +85,12 @@ libmultilane_top_la_SOURCES = \
 	tools/top/edges.c tools/top/edges.h \
 	tools/top/export.c \
 	tools/top/find.c tools/top/find.h \
+	tools/top/drain.c tools/top/drain.h \
 	tools/top/left.c tools/top/left.h \
 	tools/top/page_read.c tools/top/page_read.h \
 	tools/top/rank.c tools/top/rank.h \
 	tools/top/show.c tools/top/show.h \
+	tools/top/waited.c \
 	tools/top/why.c tools/top/why.h
 libmultilane_top_la_LIBADD = libmultilane_common.la
 bin_PROGRAMS += multilane-top

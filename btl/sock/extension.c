@@ -44,6 +44,16 @@ static double round_trip_s(mca_btl_base_module_t *btl, sock_peer_t *peer)
     return seconds;
 }
 
+static bool repeats(mca_btl_base_module_t *btl, sock_peer_t *peer, uint64_t *sent,
+                    uint64_t *repeated)
+{
+    (void) btl;
+    OPAL_THREAD_LOCK(&peer->lock);
+    bool is_there = peer->link && sock_socket_repeats(peer->link, sent, repeated);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return is_there;
+}
+
 static int attributes(mca_btl_base_module_t *btl, sock_peer_t *peer,
                       struct multilane_lane_attributes *out)
 {
@@ -79,4 +89,5 @@ MULTILANE_EXTENSION_DEFINE(sock) = {
     .will_sleep = sock_wake_arm,
     .round_trip_s = round_trip_s,
     .is_proven = sock_link_is_proven,
+    .repeats = repeats,
 };

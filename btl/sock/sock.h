@@ -381,6 +381,7 @@ bool sock_socket_say(struct sock_socket *socket, const struct greeting *greeting
 bool sock_socket_is_cut(const struct sock_socket *socket, bool *all_there);
 /* As the kernel measured it; 0: not yet. */
 double sock_socket_round_trip_s(const struct sock_socket *socket);
+bool sock_socket_repeats(const struct sock_socket *socket, uint64_t *sent, uint64_t *repeated);
 
 /* link.c. P, unless it says otherwise. */
 /* Under the peer's lock, by any thread: calls the peer, unless it does so already or must wait. */

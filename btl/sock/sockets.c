@@ -221,3 +221,17 @@ double sock_socket_round_trip_s(const struct sock_socket *socket)
         return 0;
     return info.tcpi_min_rtt * 1e-6;
 }
+
+/* Less those that the other end had already: a busy processor answers late. */
+bool sock_socket_repeats(const struct sock_socket *socket, uint64_t *sent, uint64_t *repeated)
+{
+    struct tcp_info info;
+
+    if (!info_of(socket, &info))
+        return false;
+    *sent = info.tcpi_data_segs_out;
+    *repeated = info.tcpi_total_retrans > info.tcpi_dsack_dups
+                    ? info.tcpi_total_retrans - info.tcpi_dsack_dups
+                    : 0;
+    return true;
+}

@@ -86,11 +86,13 @@ bool page_check(struct page *page, size_t bytes, char why[PAGE_COMPLAINT])
     limit(&page->peer_count, PAGE_PEERS);
     limit(&page->lane_count, PAGE_LANES);
     limit(&page->trouble_count, PAGE_TROUBLES);
+    limit(&page->waited_count, PAGE_WAITED);
     for (uint32_t i = 0; i < page->wait_count; i++)
         wait_check(&page->waits[i]);
     for (uint32_t i = 0; i < page->lane_count; i++)
         text_check(page->lanes[i].name, sizeof(page->lanes[i].name));
     for (uint32_t i = 0; i < page->trouble_count; i++) {
+        unknown_from(&page->troubles[i].kind, PAGE_TROUBLES_KNOWN);
         text_check(page->troubles[i].lane, sizeof(page->troubles[i].lane));
         text_check(page->troubles[i].why, sizeof(page->troubles[i].why));
     }

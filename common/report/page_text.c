@@ -49,6 +49,58 @@ const char *page_call_name(const struct page_wait *wait)
     return names[wait->call < PAGE_CALLS ? wait->call : PAGE_NO_CALL];
 }
 
+const char *page_trouble_name(uint32_t kind)
+{
+    static const char *const names[PAGE_TROUBLES_KNOWN] = {
+        [PAGE_SILENT] = "does not answer", [PAGE_BROKEN] = "is broken",
+        [PAGE_WORSE] = "has become worse", [PAGE_RESERVE] = "is kept in reserve",
+        [PAGE_DRAINED] = "is drained",
+    };
+    return kind < PAGE_TROUBLES_KNOWN ? names[kind] : "";
+}
+
+static const struct {
+    const char *name, *key;
+} waited[PAGE_WAITED_KINDS] = {
+    [PAGE_FOR_SENDER] = {"late sender", "sender"},
+    [PAGE_FOR_RECEIVER] = {"late receiver", "receiver"},
+    [PAGE_IN_COLLECTIVE] = {"in collectives", "collective"},
+    [PAGE_FOR_BYTES] = {"bytes moved", "bytes"},
+};
+
+const char *page_waited_name(uint32_t kind)
+{
+    return waited[kind].name;
+}
+
+const char *page_waited_key(uint32_t kind)
+{
+    return waited[kind].key;
+}
+
+uint64_t page_waited_ns(const struct page_waited *row)
+{
+    uint64_t sum = 0;
+    for (int kind = 0; kind < PAGE_WAITED_KINDS; kind++)
+        sum += row->ns[kind];
+    return sum;
+}
+
+void page_waited_print_json(FILE *file, const struct page_waited *rows, uint32_t count)
+{
+    const char *between = "";
+    for (uint32_t i = 0; i < count; i++) {
+        if (page_waited_ns(&rows[i]) == 0)
+            continue;
+        fprintf(file, "%s{\"rank\": %lld", between,
+                rows[i].peer.rank == PAGE_ANY_RANK ? -1LL : (long long) rows[i].peer.rank);
+        for (uint32_t kind = 0; kind < PAGE_WAITED_KINDS; kind++)
+            fprintf(file, ", \"%s_s\": %.3f", waited[kind].key, (double) rows[i].ns[kind] * 1e-9);
+        fputc('}', file);
+        between = ", ";
+    }
+}
+
 void page_time_text(uint64_t ns, char *text, size_t size)
 {
     double seconds = (double) ns * 1e-9;

@@ -5,6 +5,7 @@
 #define COMMON_REPORT_PAGE_TEXT_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "multilane/page.h"
 
@@ -14,6 +15,19 @@
 const char *page_call_name(const struct page_wait *wait);
 
 const char *page_collective_name(uint32_t collective);
+
+/* "does not answer", "is broken", ... */
+const char *page_trouble_name(uint32_t kind);
+
+/* The kinds of waiting in words ("late sender") and as keys of JSON and metrics ("sender"). */
+const char *page_waited_name(uint32_t kind);
+const char *page_waited_key(uint32_t kind);
+
+/* Of all kinds together. */
+uint64_t page_waited_ns(const struct page_waited *row);
+
+/* The elements of an array of JSON: peers that were waited for, -1 for any. */
+void page_waited_print_json(FILE *file, const struct page_waited *rows, uint32_t count);
 
 /* "0.4 s", "41 s", "12 min". */
 void page_time_text(uint64_t ns, char *text, size_t size);

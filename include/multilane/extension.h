@@ -294,6 +294,10 @@ struct multilane_extension {
      * that a lane that leads nowhere need not be given up. */
     bool (*is_proven)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                       char *why, size_t room);
+    /* What was sent since the connection is there, in segments or what the device counts, and how
+     * much of it was sent again. False: there is none. */
+    bool (*repeats)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                    uint64_t *sent, uint64_t *repeated);
 };
 
 #endif

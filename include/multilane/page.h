@@ -13,8 +13,15 @@
 #include <stdint.h>
 
 #define PAGE_FILE_NAME "multilane-page"
-#define PAGE_MAGIC     UINT64_C(0x0a656761704c4d89) /* 0x89 "MLpage" and a line feed */
-#define PAGE_VERSION   1u
+/* A second memfd of the rank, with one word or none, which its user alone may write: bit i asks it
+ * to empty its lane of that number (page_lane.number). The rank reads it with pread, once a second,
+ * and never writes it; multilane-top changes it under a lock on the file (flock), so that two of
+ * them do not undo each other's bits. The word hands over nothing but itself, so no order is needed
+ * beside it. What the rank has done stands in its page, as `drained` there. */
+#define DRAIN_FILE_NAME "multilane-drain"
+#define DRAIN_LANES     64u
+#define PAGE_MAGIC      UINT64_C(0x0a656761704c4d89) /* 0x89 "MLpage" and a line feed */
+#define PAGE_VERSION    2u
 
 #define PAGE_WAITS         4   /* threads that wait */
 #define PAGE_REQUESTS      8   /* requests of one wait */
@@ -22,6 +29,7 @@
 #define PAGE_LANES         16
 #define PAGE_TROUBLES      8
 #define PAGE_MESSAGES      16
+#define PAGE_WAITED        32 /* processes that were waited for */
 #define PAGE_NAME          32
 #define PAGE_WHY           96
 #define PAGE_HOST          64
@@ -150,17 +158,46 @@ struct page_peer {
 struct page_lane {
     char name[PAGE_NAME]; /* BTL and device */
     uint32_t peers;       /* that it reaches */
-    uint32_t down;        /* for so many of them it is down */
-    uint64_t bytes;       /* sent */
+    uint32_t down;        /* for so many of them it is down, */
+    uint32_t worse;       /* and has become worse, */
+    uint32_t drained;     /* and carries nothing, as was asked, */
+    uint32_t kept;        /* or does all the same: no other lane leads there */
+    uint32_t busy;        /* and of the drained: something is still under way */
+    uint32_t number;      /* of its bit in the word of DRAIN_FILE_NAME; DRAIN_LANES: none */
+    uint32_t reserved;
+    uint64_t bytes; /* sent */
 };
 
-/* A lane that does not work. */
+enum page_trouble_kind {
+    PAGE_SILENT,  /* it does not answer */
+    PAGE_BROKEN,  /* its BTL said so */
+    PAGE_WORSE,   /* it is used, */
+    PAGE_RESERVE, /* and is not while there is another one */
+    PAGE_DRAINED, /* it was asked to carry nothing */
+    PAGE_TROUBLES_KNOWN
+};
+
+/* A lane that does not work, or not as it did. */
 struct page_trouble {
     struct page_process peer;
     char lane[PAGE_NAME];
-    uint32_t is_broken; /* 1: its BTL said so; 0: it does not answer */
+    uint32_t kind; /* enum page_trouble_kind */
     uint32_t reserved;
     char why[PAGE_WHY];
+};
+
+enum page_waited_kind {
+    PAGE_FOR_SENDER,    /* its message had not come */
+    PAGE_FOR_RECEIVER,  /* it had not asked for the message, or kept all that it promised to keep */
+    PAGE_IN_COLLECTIVE, /* it was late to one, or had to wait itself */
+    PAGE_FOR_BYTES,     /* they moved, or found no room on a lane; or a request of Open MPI's own */
+    PAGE_WAITED_KINDS
+};
+
+/* For how long a process was waited for since the start. */
+struct page_waited {
+    struct page_process peer; /* PAGE_ANY_RANK: any source, and all that have no row */
+    uint64_t ns[PAGE_WAITED_KINDS];
 };
 
 /* A posted receive, or a message without one. */
@@ -208,11 +245,16 @@ struct page {
     uint64_t unexpected_ever; /* messages that came before their receive */
     uint64_t sent_messages;
     uint64_t sent_bytes;
+    uint64_t
+        drained; /* the word of DRAIN_FILE_NAME as it was when this process last did what it says */
 
     struct page_wait waits[PAGE_WAITS];
     struct page_peer peers[PAGE_PEERS];
     struct page_lane lanes[PAGE_LANES];
     struct page_trouble troubles[PAGE_TROUBLES];
+    uint32_t waited_count;
+    uint32_t reserved;
+    struct page_waited waited[PAGE_WAITED];
     struct page_message posted[PAGE_MESSAGES];
     struct page_message unexpected[PAGE_MESSAGES];
 };

@@ -93,16 +93,19 @@ multilane_sources = \
 	pml/multilane/join/meet.c pml/multilane/join/meet.h \
 	pml/multilane/join/order.c pml/multilane/join/order.h \
 	pml/multilane/join/posting.c pml/multilane/join/posting.h \
+	pml/multilane/liveness/drain.c pml/multilane/liveness/drain.h \
 	pml/multilane/liveness/errors.h \
 	pml/multilane/liveness/handover.c pml/multilane/liveness/handover.h \
 	pml/multilane/liveness/lost.c pml/multilane/liveness/lost.h \
 	pml/multilane/liveness/notes.c pml/multilane/liveness/notes.h \
 	pml/multilane/liveness/unmet_senders.c pml/multilane/liveness/unmet_senders.h \
 	pml/multilane/liveness/watch.c pml/multilane/liveness/watch.h \
+	pml/multilane/liveness/worse.c pml/multilane/liveness/worse.h \
 	pml/multilane/report/calibrate_hook.c pml/multilane/report/report.h \
 	pml/multilane/report/counters.c \
 	pml/multilane/report/explain.c \
 	pml/multilane/report/measured.c pml/multilane/report/measured.h \
+	pml/multilane/report/waited.c pml/multilane/report/waited.h \
 	pml/multilane/report/page_fill.c pml/multilane/report/page_fill.h \
 	pml/multilane/report/page_keeper.c pml/multilane/report/page_keeper.h \
 	pml/multilane/report/switch_points.c \

@@ -29,10 +29,10 @@ void errors_begin(void)
     lane_events = (struct lane_events){.lane_failed = lane_counted, .btl_failed = btl_counted};
 }
 
-void lane_say_changed(const struct lane *lane, bool is_up, const char *why, bool last)
+void lane_say(const struct lane *lane, const char *change, const char *why, bool last)
 {
     (void) lane;
-    (void) is_up;
+    (void) change;
     (void) why;
     (void) last;
 }

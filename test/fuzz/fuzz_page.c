@@ -31,6 +31,7 @@ static void report_all(const struct ranks *ranks)
     if (!why_find(ranks, &why))
         abort();
     show_table(nowhere, ranks, &why, &view);
+    show_waited(nowhere, ranks, &view);
     show_why(nowhere, ranks, &why);
     export_json(nowhere, ranks, &why, true);
     export_prometheus(nowhere, ranks, &why);

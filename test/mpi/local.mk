@@ -129,6 +129,13 @@ test_mpi_shm_sizes_SOURCES = test/mpi/shm_sizes.c test/mpi/refuse.h
 check_PROGRAMS += test/mpi/shm_confine
 test_mpi_shm_confine_SOURCES = test/mpi/shm_confine.c test/mpi/refuse.h
 
+# A rank that the other one waits for.
+check_PROGRAMS += test/mpi/waited
+test_mpi_waited_SOURCES = test/mpi/waited.c
+test_mpi_waited_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_waited_LDFLAGS = $(mpi_link_flags)
+test_mpi_waited_LDADD = $(OMPI_LIBS)
+
 # Programs that hang, and some that only look like it.
 check_PROGRAMS += test/mpi/hang
 test_mpi_hang_SOURCES = test/mpi/hang.c test/fake/btl_flaky.h

@@ -92,7 +92,8 @@ pml_tests = test/unit/flow_model test/unit/pml_datatype test/unit/pml_explain te
 	test/unit/pml_peer test/unit/pml_pieces test/unit/pml_profile test/unit/pml_record \
 	test/unit/pml_rma test/unit/pml_scale test/unit/pml_send test/unit/pml_sockets \
 	test/unit/pml_spans \
-	test/unit/pml_inflow test/unit/pml_stripe test/unit/pml_transfer test/unit/pml_waits test/unit/pml_watch
+	test/unit/pml_inflow test/unit/pml_stripe test/unit/pml_transfer test/unit/pml_waits test/unit/pml_watch \
+	test/unit/pml_worse
 check_PROGRAMS += $(pml_tests)
 TESTS += $(pml_tests)
 noinst_HEADERS += test/unit/lanes_standin.h test/unit/open_mpi.h test/unit/progress_standin.h
@@ -174,6 +175,9 @@ test_unit_pml_waits_LDADD = $(pml_ldadd)
 test_unit_pml_watch_SOURCES = test/unit/pml_watch.c test/unit/lanes_standin.c test/unit/progress_standin.c
 test_unit_pml_watch_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_watch_LDADD = $(pml_ldadd)
+test_unit_pml_worse_SOURCES = test/unit/pml_worse.c test/unit/lanes_standin.c
+test_unit_pml_worse_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_worse_LDADD = $(pml_ldadd)
 
 # The whole of it in a job without a job.
 job_tests = test/unit/pml_awaited test/unit/pml_credit test/unit/pml_inbound test/unit/pml_join test/unit/pml_lost \

@@ -112,7 +112,7 @@ static void a_lost_lane_is_not_planned_with_until_it_returns(void)
     const struct route *route = large_route(peer);
     unsigned sharing = whole->peers;
     CHECK(route->lane_count == 3, "%d lanes", route->lane_count);
-    CHECK(lane_set_lost(&peer->lanes[1], true), "no lane is left");
+    CHECK(lane_leave_out(&peer->lanes[1], LANE_OUT_DOWN, true), "no lane is left");
     CHECK(whole->peers == sharing - 1 && other->class == whole, "%u peers", whole->peers);
     const struct peer_class *class = peer_class_now(peer);
     for (int buffer = 0; buffer < CLASS_DEVICE; buffer++) { /* there is no device */
@@ -123,15 +123,17 @@ static void a_lost_lane_is_not_planned_with_until_it_returns(void)
     }
     CHECK(large_route(peer)->lane_count == 2, "%d lanes", large_route(peer)->lane_count);
     CHECK(route->lane_count == 3, "what is under way has another route");
-    CHECK(lane_set_lost(&other->lanes[1], true) && other->class == peer->class,
+    CHECK(lane_leave_out(&other->lanes[1], LANE_OUT_DOWN, true) && other->class == peer->class,
           "peers that lost the same lane do not share");
-    CHECK(lane_set_lost(&peer->lanes[0], true), "no lane is left");
+    CHECK(lane_leave_out(&peer->lanes[0], LANE_OUT_DOWN, true), "no lane is left");
     CHECK(peer->control == 2, "control messages over a lost lane");
     struct peer_class *last = peer->class;
-    CHECK(!lane_set_lost(&peer->lanes[2], true), "nothing is left and it is not reported");
+    CHECK(!lane_leave_out(&peer->lanes[2], LANE_OUT_DOWN, true),
+          "nothing is left and it is not reported");
     CHECK(peer->class == last, "a plan for no lane");
-    CHECK(lane_set_lost(&peer->lanes[2], false) && lane_set_lost(&peer->lanes[0], false) &&
-              lane_set_lost(&peer->lanes[1], false),
+    CHECK(lane_leave_out(&peer->lanes[2], LANE_OUT_DOWN, false) &&
+              lane_leave_out(&peer->lanes[0], LANE_OUT_DOWN, false) &&
+              lane_leave_out(&peer->lanes[1], LANE_OUT_DOWN, false),
           "lanes that return");
     CHECK(peer->class == whole && whole->peers == sharing - 1, "another plan for the same lanes");
 }

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,13 +21,13 @@ static void rows_fill(const struct wait_story *story, struct page_wait *to)
     to->row_count = to->outstanding = (uint32_t) story->count;
 }
 
-static int page_fd(void)
+static int fd_of(const char *name)
 {
     char path[64], target[128];
     for (int fd = 0; fd < 64; fd++) {
         snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
         ssize_t length = readlink(path, target, sizeof(target) - 1);
-        if (length > 0 && (target[length] = '\0', strstr(target, PAGE_FILE_NAME)))
+        if (length > 0 && (target[length] = '\0', strstr(target, name)))
             return fd;
     }
     return -1;
@@ -35,7 +36,7 @@ static int page_fd(void)
 static void test_seals(void)
 {
     char path[64];
-    int fd = page_fd();
+    int fd = fd_of(PAGE_FILE_NAME);
     CHECK(fd >= 0, "no descriptor of the page");
     CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC, "a program that this one starts has it");
     CHECK(ftruncate(fd, 0) != 0, "it shrinks");
@@ -47,6 +48,28 @@ static void test_seals(void)
           "another process can write to it");
     if (other >= 0)
         close(other);
+}
+
+static uint64_t asked(void)
+{
+    own_page_drain_read();
+    return own_page_drain();
+}
+
+/* The word that its user alone writes: found by its name, and changed bit by bit. */
+static void test_drain(void)
+{
+    struct stat status;
+    int fd = fd_of(DRAIN_FILE_NAME);
+    CHECK(fd >= 0 && fstat(fd, &status) == 0 && (status.st_mode & 0777) == 0600, "no descriptor");
+    CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC, "a program that this one starts has it");
+    CHECK(asked() == 0, "nothing is asked");
+    CHECK(drain_change((int) getpid(), 6, true) && asked() == 6, "two lanes");
+    CHECK(drain_change((int) getpid(), 2, false) && asked() == 4, "one is back");
+    CHECK(!drain_change((int) getpid() + 100000000, 1, true), "there is no such process");
+    CHECK(ftruncate(fd, 3) == 0 && asked() == 0 && ftruncate(fd, 1 << 20) == 0 && asked() == 4,
+          "another length");
+    CHECK(drain_change((int) getpid(), 4, false) && asked() == 0, "all are back");
 }
 
 static struct sample sample;
@@ -129,6 +152,7 @@ int main(void)
     wait_stories_init(rows_fill);
     own_page->pid = (int32_t) getpid();
     test_seals();
+    test_drain();
     test_waits(false);
     test_waits(true);
     test_child();

@@ -5,13 +5,17 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/own_page.h"
+#include "common/report/page_text.h"
 #include "lanes_standin.h"
 #include "plan/peer_class.h"
 #include "contact/peer_lanes.h"
+#include "liveness/drain.h"
 #include "report/page_fill.h"
 #include "report/wait_rows.h"
+#include "report/waited.h"
 #include "request/wait_story.h"
 
 static mca_btl_base_module_t *rails[2];
@@ -91,14 +95,139 @@ static void test_troubles(void)
     peers[1]->lanes[1].health.state = LANE_SILENT;
     fill(1);
     CHECK(own_page->trouble_count == 1 && own_page->troubles[0].peer.rank == peers[1]->name.vpid &&
-              !own_page->troubles[0].is_broken && own_page->lanes[1].down == 1,
+              own_page->troubles[0].kind == PAGE_SILENT && own_page->lanes[1].down == 1,
           "%u troubles", own_page->trouble_count);
     peers[1]->lanes[1].health.state = LANE_BROKEN;
     fill(1);
-    CHECK(own_page->troubles[0].is_broken, "it is broken");
+    CHECK(own_page->troubles[0].kind == PAGE_BROKEN, "it is broken");
     peers[1]->lanes[1].health.state = LANE_UP;
     fill(1);
     CHECK(own_page->trouble_count == 0 && own_page->lanes[1].down == 0, "it is back");
+    peers[1]->lanes[1].is_worse = true;
+    fill(1);
+    CHECK(own_page->trouble_count == 1 && own_page->troubles[0].kind == PAGE_WORSE &&
+              own_page->lanes[1].worse == 1 && own_page->lanes[1].down == 0,
+          "%u troubles", own_page->trouble_count);
+    CHECK(lane_leave_out(&peers[1]->lanes[1], LANE_OUT_WORSE, true), "no lane is left");
+    fill(1);
+    CHECK(own_page->troubles[0].kind == PAGE_RESERVE && own_page->lanes[1].down == 0, "kind %u",
+          own_page->troubles[0].kind);
+    lane_leave_out(&peers[1]->lanes[1], LANE_OUT_WORSE, false);
+    peers[1]->lanes[1].is_worse = false;
+}
+
+static bool is_planned(const struct peer *peer, uint8_t lane)
+{
+    const struct route *route = class_route_at(peer_class_now(peer), CLASS_CONTIGUOUS, 64 << 20);
+    bool is_used = false;
+    for (int i = 0; i < route->lane_count; i++)
+        is_used |= route->lanes[i] == lane;
+    return is_used;
+}
+
+/* As multilane-top does. */
+static void word_write(uint64_t word)
+{
+    char path[64], target[64];
+    for (int fd = 0; fd < 64; fd++) {
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        ssize_t length = readlink(path, target, sizeof(target) - 1);
+        if (length > 0 && (target[length] = '\0', strstr(target, DRAIN_FILE_NAME)))
+            CHECK(pwrite(fd, &word, sizeof(word), 0) == (ssize_t) sizeof(word), "no word");
+    }
+}
+
+static void look_for_a_second(void)
+{
+    for (int i = 0; i < 10; i++)
+        drain_look();
+}
+
+/* A lane is drained where another one leads, toward peers that are met later too. */
+static void test_drain(void)
+{
+    struct peer *late = standin_peer(), *single = standin_peer();
+    uint64_t bit = UINT64_C(1) << lane_number(rails[1]);
+    look_for_a_second();
+    CHECK(is_planned(peers[0], 1), "nothing is asked");
+    word_write(bit);
+    standin_reach(single, rails[1]);
+    CHECK(peer_take_lanes(single), "a peer");
+    peer_list(single);
+    CHECK(drain_done() == 0, "it has not looked");
+    unsigned said = standin_said;
+    look_for_a_second();
+    CHECK(drain_done() == bit && !is_planned(peers[0], 1) && !is_planned(peers[1], 1) &&
+              lane_is_up(&peers[0]->lanes[1]),
+          "it carries nothing");
+    CHECK(is_planned(single, 0) && standin_said == said + 1 &&
+              strstr(standin_sentence, "no other lane leads there"),
+          "%u sentences: %s", standin_said - said, standin_sentence);
+    standin_reach(late, rails[0]);
+    standin_reach(late, rails[1]);
+    CHECK(peer_take_lanes(late) && !is_planned(late, 1), "a peer that is met now");
+    peers[0]->lanes[1].copy_speed.sent += 100;
+    fill(0);
+    const struct page_lane *row = &own_page->lanes[1];
+    CHECK(own_page->drained == bit && row->number == lane_number(rails[1]) && row->drained == 2 &&
+              row->kept == 1 && row->busy == 1 && row->down == 0 && own_page->trouble_count == 0,
+          "%u drained, %u kept, %u busy", row->drained, row->kept, row->busy);
+    peers[0]->lanes[1].copy_speed.sent -= 100;
+    /* It is better than none. */
+    CHECK(lane_leave_out(&peers[0]->lanes[0], LANE_OUT_DOWN, true) && is_planned(peers[0], 1),
+          "no lane is left");
+    CHECK(lane_leave_out(&peers[0]->lanes[0], LANE_OUT_DOWN, false) && !is_planned(peers[0], 1),
+          "the other one is back");
+    word_write(0);
+    look_for_a_second();
+    CHECK(drain_done() == 0 && is_planned(peers[0], 1) && is_planned(peers[1], 1), "all are back");
+}
+
+static uint64_t waited_all(void)
+{
+    uint64_t sum = 0;
+    fill(0);
+    for (uint32_t i = 0; i < own_page->waited_count; i++)
+        sum += page_waited_ns(&own_page->waited[i]);
+    return sum;
+}
+
+/* Each kind of wait counts for the one that it is for; where there are more than there are rows, no
+ * time is lost, and who is waited for most keeps its row. */
+static void test_waited(void)
+{
+    struct page_wait wait = {.row_count = 1};
+    struct page_request *row = &wait.rows[0];
+    waited_forget();
+    row->peer = (struct page_process){.job = 1, .rank = 5};
+    row->kind = PAGE_RECEIVE, row->stage = PAGE_UNMATCHED;
+    waited_add(&wait, 1000000);
+    row->stage = PAGE_MOVING;
+    waited_add(&wait, 200);
+    row->kind = PAGE_SENDING, row->stage = PAGE_ANNOUNCED;
+    waited_add(&wait, 30);
+    row->collective = PAGE_BARRIER;
+    waited_add(&wait, 4);
+    wait.row_count = 0;
+    waited_add(&wait, 5000);
+    CHECK(waited_all() == 1000234 && own_page->waited_count == 2, "%u rows",
+          own_page->waited_count);
+    const uint64_t *ns = own_page->waited[1].ns;
+    CHECK(own_page->waited[1].peer.rank == 5 && ns[PAGE_FOR_SENDER] == 1000000 &&
+              ns[PAGE_FOR_BYTES] == 200 && ns[PAGE_FOR_RECEIVER] == 30 &&
+              ns[PAGE_IN_COLLECTIVE] == 4,
+          "kinds");
+    wait.row_count = 1;
+    for (uint32_t rank = 100; rank < 100 + 3 * PAGE_WAITED; rank++) {
+        row->peer.rank = rank;
+        waited_add(&wait, 10);
+    }
+    row->peer.rank = PAGE_ANY_RANK;
+    waited_add(&wait, 1);
+    CHECK(waited_all() == 1000235 + 30 * PAGE_WAITED && own_page->waited_count == PAGE_WAITED &&
+              own_page->waited[1].peer.rank == 5 && own_page->waited[0].peer.rank == PAGE_ANY_RANK,
+          "%u rows", own_page->waited_count);
+    waited_forget();
 }
 
 int main(void)
@@ -107,6 +236,8 @@ int main(void)
     test_peers();
     test_lanes();
     test_troubles();
+    test_drain();
+    test_waited();
     own_page_close();
     wait_stories_fini();
     free(multilane.local_peers);

@@ -232,13 +232,31 @@ static void eager_messages_never_wait_and_lost_lanes_get_nothing(void)
           "a lane with %u MB before it is free", 60);
     sim_begin(3, mbit, 100000);
     route = class_route_at(peer_class_now(sim.sender), CLASS_CONTIGUOUS, 16 * M);
-    lane_set_lost(&sim.sender->lanes[1], true);
+    lane_leave_out(&sim.sender->lanes[1], LANE_OUT_DOWN, true);
     for (int i = 0; i < 100; i++) {
         size = 100000;
         struct lane *lane = stripe_choose(route, sim.sender, 100000, &size, STRIPE_FOR_PEER);
         CHECK(lane && lane->index != 1, "a route from before takes the lost lane");
         stripe_sent(lane, size);
     }
+}
+
+/* A message that began on one lane alone goes on by another when that one is left out. */
+static void the_only_lane_of_a_route_may_be_drained(void)
+{
+    static const double mbit[] = {800, 800};
+    sim_begin(2, mbit, 100000);
+    const struct route *route = class_route_at(peer_class_now(sim.sender), CLASS_CONTIGUOUS, 100);
+    struct lane *only = route_lane(route, sim.sender, 0);
+    size_t size = 100000;
+    CHECK(route->lane_count == 1 &&
+              stripe_choose(route, sim.sender, M, &size, STRIPE_FOR_LANE) == only,
+          "its lane");
+    CHECK(lane_leave_out(only, LANE_OUT_DRAINED, true), "no lane is left");
+    struct lane *other = stripe_choose(route, sim.sender, M, &size, STRIPE_FOR_LANE);
+    CHECK(other && other != only, "a later piece goes over the drained lane");
+    CHECK(lane_leave_out(&sim.sender->lanes[!only->index], LANE_OUT_DOWN, true), "no lane is left");
+    CHECK(stripe_choose(route, sim.sender, M, &size, STRIPE_FOR_LANE) == only, "the last one");
 }
 
 /* Impossible reports change nothing. */
@@ -344,6 +362,7 @@ int main(void)
     single_messages_learn_the_rails();
     a_rail_that_slows_gets_less_and_more_again();
     eager_messages_never_wait_and_lost_lanes_get_nothing();
+    the_only_lane_of_a_route_may_be_drained();
     nonsense_is_passed_over();
     lanes_that_change_under_traffic_lose_nothing();
     a_rail_that_was_lost_gets_its_share_again();

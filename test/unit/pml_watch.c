@@ -126,7 +126,9 @@ static int verbs_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
 int getsockopt(int fd, int level, int name, void *restrict value, socklen_t *restrict length)
 {
     struct tcp_info info = {.tcpi_state = TCP_ESTABLISHED, .tcpi_retransmits = 2};
-    CHECK(level == IPPROTO_TCP && name == TCP_INFO && *length == sizeof(info), "option %d", name);
+    CHECK(level == IPPROTO_TCP && name == TCP_INFO && *length >= sizeof(info), "option %d", name);
+    if (*length > sizeof(info)) /* the kernel's own, of which this one tells nothing more */
+        return -1;
     looks++;
     if (fd < 0 || fd >= PEERS * LANES)
         return -1;

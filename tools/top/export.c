@@ -72,9 +72,12 @@ static void json_lanes(FILE *file, const struct page *page)
 {
     fprintf(file, ",\n     \"lanes\": [");
     for (uint32_t i = 0; i < page->lane_count; i++)
-        fprintf(file, "%s{\"lane\": \"%s\", \"bytes\": %llu, \"peers\": %u, \"down\": %u}",
+        fprintf(file,
+                "%s{\"lane\": \"%s\", \"bytes\": %llu, \"peers\": %u, \"down\": %u, "
+                "\"worse\": %u, \"drained\": %u, \"kept\": %u, \"busy\": %u}",
                 i ? ", " : "", page->lanes[i].name, (number) page->lanes[i].bytes,
-                page->lanes[i].peers, page->lanes[i].down);
+                page->lanes[i].peers, page->lanes[i].down, page->lanes[i].worse,
+                page->lanes[i].drained, page->lanes[i].kept, page->lanes[i].busy);
     fprintf(file, "]");
 }
 
@@ -107,6 +110,9 @@ static void json_rank(FILE *file, const struct rank *rank, enum activity activit
     json_waits(file, rank);
     json_peers(file, page);
     json_lanes(file, page);
+    fprintf(file, ",\n     \"waited\": [");
+    page_waited_print_json(file, page->waited, page->waited_count);
+    fprintf(file, "]");
     json_messages(file, "posted", page->posted, page->posted_count, page->posted_total);
     json_messages(file, "unexpected", page->unexpected, page->unexpected_count,
                   page->unexpected_total);
@@ -191,19 +197,51 @@ static void metric_head(FILE *file, const char *name, const char *type, const ch
     fprintf(file, "# HELP multilane_%s %s.\n# TYPE multilane_%s %s\n", name, help, name, type);
 }
 
-static void lanes_metric(FILE *file, const struct ranks *ranks, bool bytes)
+static const struct {
+    const char *name, *type, *help;
+} lane_metrics[] = {
+    {"lane_sent_bytes_total", "counter", "Bytes sent over the lane"},
+    {"lane_down_peers", "gauge", "Peers that the lane does not reach any more"},
+    {"lane_drained_peers", "gauge", "Peers that nothing is sent to over the lane, as was asked"},
+    {"lane_worse_peers", "gauge", "Peers that the lane reaches worse than it did before"},
+};
+
+#define LANE_METRICS (sizeof(lane_metrics) / sizeof(lane_metrics[0]))
+
+static void lane_metric(FILE *file, const struct ranks *ranks, size_t metric)
 {
-    const char *name = bytes ? "lane_sent_bytes_total" : "lane_down_peers";
-    metric_head(file, name, bytes ? "counter" : "gauge",
-                bytes ? "Bytes sent over the lane" : "Peers that the lane does not reach any more");
+    metric_head(file, lane_metrics[metric].name, lane_metrics[metric].type,
+                lane_metrics[metric].help);
     for (size_t i = 0; i < ranks->count; i++) {
         const struct page *page = &ranks->list[i].second.page;
         for (uint32_t j = 0; j < page->lane_count; j++) {
-            fprintf(file, "multilane_%s{", name);
+            const struct page_lane *lane = &page->lanes[j];
+            const number values[LANE_METRICS] = {lane->bytes, lane->down, lane->drained,
+                                                 lane->worse};
+            fprintf(file, "multilane_%s{", lane_metrics[metric].name);
             labels(file, page);
-            fprintf(file, ",lane=\"%s\"} %llu\n", page->lanes[j].name,
-                    bytes ? (number) page->lanes[j].bytes : (number) page->lanes[j].down);
+            fprintf(file, ",lane=\"%s\"} %llu\n", lane->name, values[metric]);
         }
+    }
+}
+
+static void waited_metric(FILE *file, const struct ranks *ranks)
+{
+    metric_head(file, "waited_seconds_total", "counter",
+                "Seconds in which the rank has waited for another one, by what for; -1: for any");
+    for (size_t i = 0; i < ranks->count; i++) {
+        const struct page *page = &ranks->list[i].second.page;
+        for (uint32_t j = 0; j < page->waited_count; j++)
+            for (uint32_t kind = 0; kind < PAGE_WAITED_KINDS; kind++) {
+                const struct page_waited *row = &page->waited[j];
+                if (row->ns[kind] == 0)
+                    continue;
+                fprintf(file, "multilane_waited_seconds_total{");
+                labels(file, page);
+                fprintf(file, ",peer=\"%lld\",kind=\"%s\"} %.3f\n",
+                        row->peer.rank == PAGE_ANY_RANK ? -1LL : (long long) row->peer.rank,
+                        page_waited_key(kind), (double) row->ns[kind] * 1e-9);
+            }
     }
 }
 
@@ -218,6 +256,7 @@ void export_prometheus(FILE *file, const struct ranks *ranks, const struct why *
                     metric_value(m, &ranks->list[i], why->standing.activities[i]));
         }
     }
-    lanes_metric(file, ranks, true);
-    lanes_metric(file, ranks, false);
+    for (size_t m = 0; m < LANE_METRICS; m++)
+        lane_metric(file, ranks, m);
+    waited_metric(file, ranks);
 }

@@ -15,20 +15,22 @@
 #include "common/model/number.h"
 #include "config.h"
 #include "tools/options.h"
+#include "tools/top/drain.h"
 #include "tools/top/find.h"
 #include "tools/top/left.h"
 #include "tools/top/show.h"
 
-enum mode { MODE_LIVE, MODE_ONCE, MODE_JSON, MODE_PROMETHEUS, MODE_DUMP, MODE_CALLS };
+enum mode { MODE_LIVE, MODE_ONCE, MODE_JSON, MODE_PROMETHEUS, MODE_DUMP, MODE_CALLS, MODE_DRAIN };
 
 struct options {
     struct choice choice;
     enum mode mode;
-    bool why;
+    bool why, waited;
     double interval_s;
     uint64_t count; /* of tables; 0: no end */
     struct view view;
-    char **files; /* to read instead of /proc */
+    const char *drain, *restore; /* names of lanes */
+    char **files;                /* to read instead of /proc */
     int file_count;
 };
 
@@ -45,6 +47,7 @@ static const char usage[] =
     "job's\n"
     "number, the process of a rank, or mpirun's; without one, the only job here.\n\n"
     "  --why            what each rank waits for, and the cause if nothing goes on\n"
+    "  --waited         for how long each has waited, for what, and the others for it\n"
     "  --once           one table, then end\n"
     "  --json           all that is known, for programs; with --why the causes too\n"
     "  --prometheus     metrics in the text format of Prometheus\n"
@@ -52,13 +55,16 @@ static const char usage[] =
     "  --count N        so many tables, then end\n"
     "  --sort KEY       rank, since, bytes, queued or unexpected\n"
     "  --waiting        only ranks that wait\n"
+    "  --drain LANE     empty the lane in all ranks here: no later message goes over it\n"
+    "  --restore LANE   use it again\n"
     "  --dump           what was seen, for --read\n"
     "  --read FILE...   instead of this node's ranks those of files; - is the standard input; or\n"
     "                   of a folder where ranks that died left theirs (pml_multilane_blackbox)\n"
     "  --calls          the last calls of those, --count N of each rank (10)\n"
     "  --help, --version\n\n"
     "Keys: s sorts by the next column, w shows only ranks that wait, y tells why, q ends.\n"
-    "The exit status is 1 where --why found a hang, 2 where there is nothing to see.\n";
+    "The exit status is 1 where --why found a hang, or where a lane is not empty everywhere, and 2 "
+    "where there\nis nothing to see.\n";
 
 static int fail(const char *sentence)
 {
@@ -88,6 +94,14 @@ static bool hang_confirm(struct ranks *ranks, struct why *why, const struct opti
     return why_find(ranks, why);
 }
 
+static void table(const struct ranks *ranks, const struct why *why, const struct options *options)
+{
+    if (options->waited)
+        show_waited(stdout, ranks, &options->view);
+    else
+        show_table(stdout, ranks, why, &options->view);
+}
+
 static int report(struct ranks *ranks, const struct options *options)
 {
     struct why why;
@@ -106,10 +120,19 @@ static int report(struct ranks *ranks, const struct options *options)
     else if (options->why)
         show_why(stdout, ranks, &why);
     else
-        show_table(stdout, ranks, &why, &options->view);
+        table(ranks, &why, options);
     int status = options->why && why.is_hang ? EXIT_HUNG : 0;
     why_free(&why);
     return fflush(stdout) == 0 ? status : fail("cannot write");
+}
+
+static int drain(struct ranks *ranks, const struct options *options)
+{
+    char why[1024];
+    bool is_drain = options->drain != NULL;
+    int status =
+        drain_ask(ranks, is_drain ? options->drain : options->restore, is_drain, why, sizeof(why));
+    return status < 0 ? fail(why) : status;
 }
 
 /* --- like top --------------------------------------------------------------------------------- */
@@ -193,8 +216,7 @@ static int live(struct ranks *ranks, struct options *options)
             size_look(&options->view);
             fputs("\033[H\033[J", stdout);
         }
-        (options->why ? (void) show_why(stdout, ranks, &why)
-                      : show_table(stdout, ranks, &why, &options->view));
+        (options->why ? (void) show_why(stdout, ranks, &why) : table(ranks, &why, options));
         if (is_terminal)
             printf("sorted by %s; keys: s sort, w waiting only, y why, q quit\n",
                    sort_name(options->view.sort));
@@ -244,6 +266,7 @@ static int options_parse(int count, char **arguments, struct options *options)
     struct model_error error;
     const struct option_row rows[] = {
         {"why", OPTION_FLAG, &options->why, NULL, NULL},
+        {"waited", OPTION_FLAG, &options->waited, NULL, NULL},
         {"once", OPTION_FLAG, &once, NULL, NULL},
         {"json", OPTION_FLAG, &json, NULL, NULL},
         {"prometheus", OPTION_FLAG, &prometheus, NULL, NULL},
@@ -251,6 +274,8 @@ static int options_parse(int count, char **arguments, struct options *options)
         {"count", OPTION_OWN, &options->count, NULL, read_count},
         {"sort", OPTION_OWN, &options->view.sort, NULL, read_sort},
         {"waiting", OPTION_FLAG, &options->view.waiting_only, NULL, NULL},
+        {"drain", OPTION_TEXT, &options->drain, NULL, NULL},
+        {"restore", OPTION_TEXT, &options->restore, NULL, NULL},
         {"dump", OPTION_FLAG, &dump, NULL, NULL},
         {"calls", OPTION_FLAG, &calls, NULL, NULL},
         {"read", OPTION_FLAG, &reads, NULL, NULL},
@@ -265,7 +290,11 @@ static int options_parse(int count, char **arguments, struct options *options)
         fputs(help ? usage : "multilane-top " PACKAGE_VERSION "\n", stdout);
         return 0;
     }
-    options->mode = calls        ? MODE_CALLS
+    bool drains = options->drain || options->restore;
+    if (drains && (reads || (options->drain && options->restore)))
+        return fail("--drain and --restore each go alone, and are for ranks that run");
+    options->mode = drains       ? MODE_DRAIN
+                    : calls      ? MODE_CALLS
                     : dump       ? MODE_DUMP
                     : prometheus ? MODE_PROMETHEUS
                     : json       ? MODE_JSON
@@ -324,6 +353,8 @@ int main(int count, char **arguments)
     else if (options.mode == MODE_CALLS)
         status =
             left_show(stdout, &left, options.count ? options.count : 10) ? 0 : fail("no memory");
+    else if (options.mode == MODE_DRAIN)
+        status = drain(&ranks, &options);
     else if (options.mode == MODE_LIVE && !options.why && !options.file_count)
         status = live(&ranks, &options);
     else

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,21 +22,24 @@
 
 /* --- the page --------------------------------------------------------------------------------- */
 
-/* In memory, or the beginning of a file (pml_multilane_blackbox). */
-static bool is_page_link(int folder, const char *name)
+/* In memory, or, the page, the beginning of a file (pml_multilane_blackbox). */
+static bool is_link_to(const char *file, int folder, const char *name)
 {
     char target[PATH_MAX];
+    const char *const before = "/memfd:";
     ssize_t length = readlinkat(folder, name, target, sizeof(target) - 1);
     if (length < 0)
         return false;
     target[length] = '\0';
-    const char *file = strrchr(target, '/');
-    return strncmp(target, "/memfd:" PAGE_FILE_NAME, strlen("/memfd:" PAGE_FILE_NAME)) == 0 ||
-           (file && strncmp(file, "/" PAGE_FILE_NAME ".", strlen("/" PAGE_FILE_NAME ".")) == 0);
+    const char *last = strrchr(target, '/');
+    size_t length_of_file = strlen(file);
+    if (strncmp(target, before, strlen(before)) == 0)
+        return strncmp(target + strlen(before), file, length_of_file) == 0;
+    return last && strncmp(last + 1, file, length_of_file) == 0 && last[1 + length_of_file] == '.';
 }
 
-/* A descriptor of the page, for reading; -1: none, with *found. */
-static int page_open(int pid, enum page_found *found)
+/* A descriptor of one of the process's files in memory; -1: none, with *found and errno. */
+static int file_open(int pid, const char *file, int mode, enum page_found *found)
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/fd", pid);
@@ -46,10 +50,13 @@ static int page_open(int pid, enum page_found *found)
     }
     int fd = -1;
     struct dirent *entry;
+    errno = 0;
     while (fd < 0 && (entry = readdir(folder)))
-        if (entry->d_name[0] != '.' && is_page_link(dirfd(folder), entry->d_name))
-            fd = openat(dirfd(folder), entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (entry->d_name[0] != '.' && is_link_to(file, dirfd(folder), entry->d_name))
+            fd = openat(dirfd(folder), entry->d_name, mode | O_CLOEXEC | O_NONBLOCK);
+    int error = fd < 0 && errno == 0 ? ENOENT : errno;
     closedir(folder);
+    errno = error;
     *found = PAGE_NONE;
     return fd;
 }
@@ -79,6 +86,29 @@ static size_t page_read(int fd, struct page *page)
         nanosleep(&pause, NULL);
     }
     return got > 0 ? (size_t) got : 0;
+}
+
+/* The lock is between two programs like this one: the process only reads. */
+static bool word_change(int fd, uint64_t bits, bool is_set)
+{
+    uint64_t word = 0; /* also where no lane was ever drained */
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 || pread(fd, &word, sizeof(word), 0) < 0)
+        return false;
+    word = is_set ? word | bits : word & ~bits;
+    return pwrite(fd, &word, sizeof(word), 0) == (ssize_t) sizeof(word);
+}
+
+bool drain_change(int pid, uint64_t lanes, bool is_drain)
+{
+    enum page_found found;
+    int fd = file_open(pid, DRAIN_FILE_NAME, O_RDWR, &found);
+    if (fd < 0)
+        return false;
+    bool is_done = word_change(fd, lanes, is_drain);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return is_done;
 }
 
 /* --- the process ------------------------------------------------------------------------------ */
@@ -158,7 +188,7 @@ static bool is_owner(int pid, const struct page *page)
 enum page_found sample_read(int pid, struct sample *sample, char why[PAGE_COMPLAINT])
 {
     enum page_found found;
-    int fd = page_open(pid, &found);
+    int fd = file_open(pid, PAGE_FILE_NAME, O_RDONLY, &found);
     if (fd < 0)
         return found;
     size_t bytes = page_read(fd, &sample->page);

@@ -20,6 +20,10 @@ enum page_found {
 /* Reads the page and what the system says of the process. */
 enum page_found sample_read(int pid, struct sample *sample, char why[PAGE_COMPLAINT]);
 
+/* Changes what the process is asked by DRAIN_FILE_NAME: sets or clears the bits of `lanes`. False:
+ * it cannot be written, and errno says why. */
+bool drain_change(int pid, uint64_t lanes, bool is_drain);
+
 /* The parent of a process; 0: unknown. */
 int process_parent(int pid);
 

@@ -172,7 +172,7 @@ static void head_print(FILE *file, const struct ranks *ranks, const struct why *
 /* Lanes of all ranks together, by name. */
 struct lane_sum {
     char name[PAGE_NAME];
-    uint32_t peers, down;
+    uint32_t peers, down, worse, drained;
     double bytes, bytes_s;
 };
 
@@ -195,6 +195,8 @@ static void lane_add(struct lane_sum *sums, uint32_t *count, const struct rank *
     }
     sums[i].peers += now->peers;
     sums[i].down += now->down;
+    sums[i].worse += now->worse;
+    sums[i].drained += now->drained;
     sums[i].bytes += (double) now->bytes;
     sums[i].bytes_s += rate(rank, then, now->bytes);
 }
@@ -215,6 +217,10 @@ static void lanes_print(FILE *file, const struct ranks *ranks, const struct view
         fprintf(file, "%.*s", (int) view->columns, line);
         if (sums[i].down)
             fprintf(file, ", %u DOWN", sums[i].down);
+        if (sums[i].worse)
+            fprintf(file, ", %u worse", sums[i].worse);
+        if (sums[i].drained)
+            fprintf(file, ", %u drained", sums[i].drained);
         fputc('\n', file);
     }
 }

@@ -415,8 +415,7 @@ static void troubles_look(struct search *search)
         rank_name(search->ranks, &page->me, name, sizeof(name));
         rank_name(search->ranks, &trouble->peer, peer, sizeof(peer));
         say(cause, "lane %s from %s to %s %s%s%s", trouble->lane, name, peer,
-            trouble->is_broken ? "is broken" : "does not answer", trouble->why[0] ? ": " : "",
-            trouble->why);
+            page_trouble_name(trouble->kind), trouble->why[0] ? ": " : "", trouble->why);
         if (page->trouble_count > 1)
             say(cause, " (and %u more)", page->trouble_count - 1);
     }

@@ -12,11 +12,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct page *own_page;
 struct page_event *own_events;
-static int page_fd = -1;
+_Atomic uint64_t own_drain;
+static int page_fd = -1, drain_fd = -1;
 static char file_path[PATH_MAX]; /* empty: there is no file */
 
 /* Some systems refuse executable memory; older ones know neither this flag nor the seal. */
@@ -38,11 +40,11 @@ static bool size_is_allowed(size_t bytes)
     return false;
 }
 
-static int fd_open(void)
+static int fd_open(const char *name)
 {
     unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-    int fd = memfd_create(PAGE_FILE_NAME, flags | MFD_NOEXEC_SEAL);
-    return fd < 0 && errno == EINVAL ? memfd_create(PAGE_FILE_NAME, flags) : fd;
+    int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
+    return fd < 0 && errno == EINVAL ? memfd_create(name, flags) : fd;
 }
 
 /* After the mapping: from then on no other process can write to it, where the kernel knows that
@@ -57,7 +59,7 @@ static void seal(int fd)
 static bool page_map(const char **why)
 {
     void *memory = MAP_FAILED;
-    page_fd = fd_open();
+    page_fd = fd_open(PAGE_FILE_NAME);
     if (page_fd >= 0 && size_is_allowed(sizeof(*own_page)) &&
         ftruncate(page_fd, sizeof(*own_page)) == 0)
         memory = mmap(NULL, sizeof(*own_page), PROT_READ | PROT_WRITE, MAP_SHARED, page_fd, 0);
@@ -71,6 +73,27 @@ static bool page_map(const char **why)
     seal(page_fd);
     own_page = memory;
     return true;
+}
+
+/* Empty until a lane is to be drained; its user alone may write to it. */
+static void drain_open(void)
+{
+    drain_fd = fd_open(DRAIN_FILE_NAME);
+    if (drain_fd >= 0 && fchmod(drain_fd, S_IRUSR | S_IWUSR) == 0)
+        return;
+    if (drain_fd >= 0)
+        close(drain_fd);
+    drain_fd = -1;
+}
+
+void own_page_drain_read(void)
+{
+    uint64_t word;
+    if (drain_fd >= 0)
+        atomic_store_explicit(
+            &own_drain,
+            pread(drain_fd, &word, sizeof(word), 0) == (ssize_t) sizeof(word) ? word : 0,
+            memory_order_relaxed); /* own_page_drain */
 }
 
 /* The file has its blocks from the start: on a full disk a store would end the process. */
@@ -113,6 +136,8 @@ bool own_page_open(const char *folder, struct page_process me, const char **why)
         *why = why_not_read;
     if (!own_page)
         return false;
+    if (page_fd >= 0)
+        drain_open();
     own_page->magic = PAGE_MAGIC;
     own_page->version = PAGE_VERSION;
     own_page->bytes = sizeof(*own_page);
@@ -130,9 +155,12 @@ void own_page_close(void)
     if (file_path[0])
         (void) unlink(file_path);
     file_path[0] = '\0';
+    if (drain_fd >= 0)
+        close(drain_fd);
     own_page = NULL;
     own_events = NULL;
-    page_fd = -1;
+    page_fd = drain_fd = -1;
+    atomic_store_explicit(&own_drain, 0, memory_order_relaxed);
 }
 
 static _Atomic uint64_t *sequence(void)

@@ -22,6 +22,17 @@ bool own_page_open(const char *folder, struct page_process me, const char **why)
 /* The file goes. */
 void own_page_close(void);
 
+/* The lanes that this process is asked to empty, a bit for each lane_number: DRAIN_FILE_NAME, as it
+ * was when own_page_drain_read was last called. */
+extern __attribute__((visibility("hidden"))) _Atomic uint64_t own_drain;
+
+static inline uint64_t own_page_drain(void)
+{
+    return atomic_load_explicit(&own_drain, memory_order_relaxed);
+}
+
+void own_page_drain_read(void);
+
 /* Around changes of what the sequence guards. One thread at a time: the caller holds the lock of
  * wait_stories (request/wait_story.h), or there are no threads. */
 void own_page_change(void);

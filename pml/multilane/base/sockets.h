@@ -15,6 +15,11 @@ bool socket_is_healthy(int fd, uint32_t silence_ms);
  * process's part; 0: there is no connection yet, or the kernel does not say. */
 double socket_round_trip(int fd);
 
+/* Segments with data that were sent on the connection, and how many of them were sent again,
+ * less those that the other end had already: a busy processor answers late. False: there is no
+ * connection, or the kernel does not say. */
+bool socket_repeats(int fd, uint64_t *sent, uint64_t *repeated);
+
 /* Call both before a BTL closes its connections to these processes. btl/tcp of Open MPI 5.0 and
  * later sends a goodbye on each connection. If the peer has closed its end before, the goodbye
  * raises SIGPIPE: it is ignored until sockets_end. If the wire is cut, the goodbye blocks for as

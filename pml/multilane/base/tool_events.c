@@ -10,6 +10,8 @@ static struct {
 } events[TOOL_EVENTS] = {
     [TOOL_LANE_LOST] = {"lane_lost", "A lane to a peer was left out", NULL},
     [TOOL_LANE_RETURNED] = {"lane_returned", "A lane that was left out is used again", NULL},
+    [TOOL_LANE_WORSE] = {"lane_worse",
+                         "A lane to a peer carries less, or loses more, than it did before", NULL},
     [TOOL_PEER_SUSPECTED] =
         {"peer_suspected",
          "A peer has acknowledged nothing for half of pml_multilane_suspect_ms, "

@@ -166,6 +166,7 @@ static void lane_add(struct peer *peer, uint8_t *count, const mca_bml_base_btl_t
                           .reserve = extension ? extension->reserve : NULL,
                           .flags = bml_btl->btl_flags,
                           .index = (*count)++,
+                          .out = lane_is_to_drain(btl) ? LANE_OUT_DRAINED : 0,
                           .in_place = extension && extension->prepare_in_place,
                           .largest = btl->btl_max_send_size};
     lane->flags &= ~not_offered(lane);
@@ -290,6 +291,30 @@ static bool peer_plan(struct peer *peer)
     return true;
 }
 
+/* Does something speak against the lane, while another one is there? */
+static bool is_avoided(const struct lane *lane)
+{
+    return lane_is_out(lane, lane_is_out(lane, LANE_OUT_REFUSED) ? LANE_OUT_DOWN : LANE_OUT_ANY);
+}
+
+/* Marks the peer's lanes that messages are not to go by: those that are down, and of the others
+ * those that something speaks against, if there is one without. True: that changed something. */
+static bool lanes_mark_lost(struct peer *peer)
+{
+    bool any = false, has_changed = false;
+    for (int i = 0; i < peer_lane_count(peer); i++)
+        any |= lane_sends(&peer->lanes[i]) && lane_is_up(&peer->lanes[i]) &&
+               !is_avoided(&peer->lanes[i]);
+    for (int i = 0; i < peer_lane_count(peer); i++) {
+        struct lane *lane = &peer->lanes[i];
+        bool is_lost = any ? is_avoided(lane) : lane_is_out(lane, LANE_OUT_DOWN);
+        has_changed |= lane_is_lost(lane) != is_lost;
+        atomic_store_explicit(&lane->lost, is_lost,
+                              memory_order_relaxed); /* a hint to requests under way */
+    }
+    return has_changed;
+}
+
 bool peer_take_lanes(struct peer *peer)
 {
     mca_bml_base_endpoint_t *endpoint = mca_bml_base_get_endpoint(peer->proc);
@@ -309,6 +334,7 @@ bool peer_take_lanes(struct peer *peer)
     lanes_frame(peer, before, count);
     /* Release, against peer_lane_of: lanes are whole when they are found. */
     atomic_store_explicit(&peer->lane_count, count, memory_order_release);
+    lanes_mark_lost(peer);
     bool is_planned = peer_class_now(peer) && count == before;
     return has_lane(peer) && (is_planned || peer_plan(peer));
 }
@@ -383,15 +409,20 @@ struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl)
     return peer_lane_of(peer, btl);
 }
 
-bool lane_set_lost(struct lane *lane, bool is_lost)
+bool lane_leave_out(struct lane *lane, enum lane_cause cause, bool is_out)
 {
     struct peer *peer = lane->peer;
     multilane_lock();
     const struct peer_class *before = peer_class_now(peer);
-    bool was_lost = lane_is_lost(lane);
-    atomic_store_explicit(&lane->lost, is_lost,
-                          memory_order_relaxed); /* a hint to requests under way */
-    bool carries = has_lane(peer) && (was_lost == is_lost || peer_plan(peer));
+    unsigned out = atomic_load_explicit(&lane->out, memory_order_relaxed);
+    out = is_out ? out | cause : out & ~(unsigned) (cause | LANE_OUT_REFUSED);
+    atomic_store_explicit(&lane->out, (uint8_t) out, memory_order_relaxed); /* lane_is_out */
+    bool has_changed = lanes_mark_lost(peer);
+    bool carries = has_lane(peer) && (!has_changed || peer_plan(peer));
+    if (!carries && is_out && cause != LANE_OUT_DOWN) { /* what is left makes no plan */
+        atomic_store_explicit(&lane->out, (uint8_t) (out | LANE_OUT_REFUSED), memory_order_relaxed);
+        lanes_mark_lost(peer);
+    }
     multilane_unlock();
     plan_change_raise(peer, before);
     return carries;

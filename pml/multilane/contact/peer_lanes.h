@@ -54,9 +54,10 @@ static inline void peer_meet_network(struct peer *peer, size_t size)
  * may be new. Null: the BML does not know it. No lock is held. */
 struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl);
 
-/* Plans without the lane, or with it again, for later messages. False: no lane to this peer is
- * left. No lock is held. */
-bool lane_set_lost(struct lane *lane, bool is_lost);
+/* Plans without the lane for that cause, or with it again, for later messages: but where no other
+ * lane is left, one that is not down goes on. False: no lane to this peer is left. No lock is held.
+ */
+bool lane_leave_out(struct lane *lane, enum lane_cause cause, bool is_out);
 
 /* Removes all lanes; the peer must be met again. */
 void peer_forget_lanes(struct peer *peer);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/own_page.h"
 #include "common/compat/tsan.h"
 #include "wire/wire.h"
 
@@ -232,4 +233,24 @@ void lane_deregister(struct registration *registration)
         registration->lane->btl->btl_deregister_mem(registration->lane->btl, registration->handle);
     registration->lane = NULL;
     registration->handle = NULL;
+}
+
+uint32_t lane_number(const mca_btl_base_module_t *btl)
+{
+    mca_btl_base_selected_module_t *selected;
+    uint32_t number = 0;
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        if (selected->btl_module == btl || number == DRAIN_LANES)
+            break;
+        number++;
+    }
+    return number;
+}
+
+bool lane_is_to_drain(const mca_btl_base_module_t *btl)
+{
+    uint64_t wanted = own_page_drain();
+    uint32_t number = OPAL_LIKELY(wanted == 0) ? DRAIN_LANES : lane_number(btl);
+    return number < DRAIN_LANES && wanted >> number & 1;
 }

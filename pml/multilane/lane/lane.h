@@ -65,6 +65,39 @@ struct lane_health {
     char why[128];
 };
 
+/* Why a lane carries nothing that another one can carry. */
+enum lane_cause {
+    LANE_OUT_DOWN = 1,    /* its state, above: not even where no other is left */
+    LANE_OUT_WORSE = 2,   /* it would delay what the others carry: liveness/worse.c */
+    LANE_OUT_DRAINED = 4, /* the user asked for it: liveness/drain.c */
+    LANE_OUT_ANY = LANE_OUT_DOWN | LANE_OUT_WORSE | LANE_OUT_DRAINED,
+    LANE_OUT_REFUSED = 8 /* all but the first: what is left makes no plan */
+};
+
+/* A number that grows where a lane gets worse, and what is usual of it: a slow average, and how far
+ * it is off that on average. */
+struct lane_past {
+    double mean, spread;
+    uint32_t samples;
+    uint32_t beyond;   /* so many samples in a row were beyond what is usual, */
+    uint64_t since_ns; /* from then on */
+    uint64_t looked_ns;
+};
+
+/* How a lane did until now; beside its peer, so that a lane stays short. For the thread in watch.c,
+ * but for `why`. */
+struct lane_history {
+    struct lane_past slowness; /* log2 of how often the fastest other lane is faster */
+    struct lane_past loss;     /* the part of what it sends that it sends again */
+    uint64_t carried[2];       /* bytes of messages, and by gets and puts, at the last look */
+    uint64_t sent, repeated;   /* as its kernel or device counts, likewise */
+    uint64_t again_ns;         /* when it leaves the reserve to be tried; 0: it is in none */
+    uint64_t pause_ns;         /* how long it was there */
+    uint32_t usual;            /* so many samples in a row were usual, of a lane that is worse */
+    uint32_t said;             /* changes printed so far */
+    char why[128];             /* of a lane that is worse; under the delivery's lock */
+};
+
 struct lane {
     mca_btl_base_module_t *btl;
     struct mca_btl_base_endpoint_t *endpoint;
@@ -93,7 +126,9 @@ struct lane {
     struct lane_health health;
     _Atomic bool introduced;       /* the peer was told our index of this lane, see rma.c */
     _Atomic uint32_t remote_index; /* the peer's index of this lane, plus 1; 0: not told yet */
-    _Atomic bool lost;             /* send nothing on it; see lane_set_lost */
+    _Atomic bool lost;             /* send nothing on it; see lane_leave_out */
+    _Atomic uint8_t out;           /* enum lane_cause; see lane_leave_out */
+    _Atomic bool is_worse;         /* than it was; relaxed, for reports: liveness/worse.c */
 };
 
 /* Memory registered with one lane, for a get or put of the other end. */
@@ -223,11 +258,28 @@ static inline bool lane_is_up(const struct lane *lane)
     return lane_state(lane) == LANE_UP;
 }
 
-/* Relaxed: a hint; written by lane_set_lost. */
+/* Relaxed: a hint; written by lane_leave_out. */
 static inline bool lane_is_lost(const struct lane *lane)
 {
     return atomic_load_explicit(&lane->lost, memory_order_relaxed);
 }
+
+/* Relaxed: for reports, and for the thread that writes it under multilane.lock. */
+static inline bool lane_is_out(const struct lane *lane, enum lane_cause cause)
+{
+    return atomic_load_explicit(&lane->out, memory_order_relaxed) & cause;
+}
+
+static inline bool lane_is_worse(const struct lane *lane)
+{
+    return atomic_load_explicit(&lane->is_worse, memory_order_relaxed);
+}
+
+/* The module's number among those of this process; DRAIN_LANES: none, there are too many. */
+uint32_t lane_number(const mca_btl_base_module_t *btl);
+
+/* Is this process asked to empty it? */
+bool lane_is_to_drain(const mca_btl_base_module_t *btl);
 
 /* Does it take its part of a message now? */
 static inline bool lane_carries(const struct lane *lane)

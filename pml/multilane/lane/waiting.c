@@ -53,6 +53,7 @@ static struct {
     /* Threads of the program that wait, where there is a progress thread. Relaxed: it only sleeps
      * longer or shorter by it. */
     _Atomic int waiters;
+    void (*look)(void); /* waiting_look_by */
 } state;
 
 struct waiter {
@@ -199,6 +200,12 @@ static bool yields_still(struct waiter *me, uint64_t *waited_ns)
     return true;
 }
 
+void waiting_look(void)
+{
+    if (state.look)
+        state.look();
+}
+
 /* The last function that opal_progress calls: the others have looked. The result, above 0, keeps it
  * from yielding. */
 static int waiting_progress(void)
@@ -207,6 +214,7 @@ static int waiting_progress(void)
     uint64_t waited_ns = 0;
     if (me->what == WAITING_NOT)
         return 0;
+    waiting_look();
     bool yields = yields_still(me, &waited_ns);
     if (!yields && !me->has_completed && sleep_for(me, sleep_length_us(me->what, waited_ns)))
         me->since_ns = 0; /* more may follow */
@@ -270,6 +278,11 @@ static void lanes_follow(const _Atomic uint32_t *waits)
         if (extension && extension->waits_at)
             extension->waits_at(waits);
     }
+}
+
+void waiting_look_by(void (*look)(void))
+{
+    state.look = look;
 }
 
 void waiting_begin(void)

@@ -14,6 +14,7 @@
 #include "liveness/lost.h"
 #include "base/multilane.h"
 #include "peer/peer.h"
+#include "plan/peer_class.h"
 
 /* BTLs report lost connections while all processes of a job end; these are no errors. */
 bool mpi_is_ending(void)
@@ -68,18 +69,16 @@ static void errors_of_btl(mca_btl_base_module_t *btl, const char *what, int rc)
     process_lost(NULL, text);
 }
 
-void lane_say_changed(const struct lane *lane, bool is_up, const char *why, bool last)
+void lane_say(const struct lane *lane, const char *change, const char *why, bool last)
 {
     const opal_process_name_t *name = &lane->peer->name;
     if (mpi_is_ending())
         return;
     char *host = compat_proc_hostname(&lane->peer->proc->super);
     opal_output(0, "multilane: lane %s (%d of %d) to rank %u of job %u on %s %s: it %s.%s",
-                lane_name(lane), lane->index + 1, peer_lane_count(lane->peer), name->vpid,
-                name->jobid, host ? host : "an unknown host",
-                is_up ? "is used again"
-                      : "is left out, and what it carried goes over the other lanes",
-                why, last ? " Further changes of this lane are only counted." : "");
+                class_lane_name(lane), lane->index + 1, peer_lane_count(lane->peer), name->vpid,
+                name->jobid, host ? host : "an unknown host", change, why,
+                last ? " Further changes of this lane are only counted." : "");
     free(host);
 }
 

@@ -15,8 +15,10 @@ bool mpi_is_ending(void);
  * failed. */
 void errors_begin(void);
 
-/* Prints that a lane is left out, or used again. `last`: later changes will only be counted. */
-void lane_say_changed(const struct lane *lane, bool is_up, const char *why, bool last);
+/* Prints how a lane has changed ("is left out"), and why. `last`: later changes will only be
+ * counted.
+ */
+void lane_say(const struct lane *lane, const char *change, const char *why, bool last);
 
 /* The peer is lost: prints why, and starts MPI's error handling. */
 void peer_lost(struct peer *peer, const char *why);

@@ -28,6 +28,7 @@
 #include "liveness/errors.h"
 #include "liveness/lost.h"
 #include "liveness/notes.h"
+#include "liveness/worse.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
 #include "plan/peer_class.h"
@@ -326,13 +327,16 @@ static void act_on_changes(struct delivery *delivery)
         /* Prints only the first changes: a lane may come and go for hours. */
         uint32_t said = mine->said < SAID_MAX ? ++mine->said : 0;
         counter_add(is_up ? &multilane.lanes_returned : &multilane.lanes_lost, 1);
-        lane_set_lost(&peer->lanes[i], !is_up);
+        lane_leave_out(&peer->lanes[i], LANE_OUT_DOWN, !is_up);
         /* What was sent in place goes as a copy by another lane, but would end only when this one's
          * device gives up. */
         if (!is_up)
             lane_stop_in_place(&peer->lanes[i]);
         if (said)
-            lane_say_changed(&peer->lanes[i], is_up, why, said == SAID_MAX);
+            lane_say(&peer->lanes[i],
+                     is_up ? "is used again"
+                           : "is left out, and what it carried goes over the other lanes",
+                     why, said == SAID_MAX);
         tool_event_raise(is_up ? TOOL_LANE_RETURNED : TOOL_LANE_LOST, &peer->name, i);
     }
 }
@@ -493,6 +497,7 @@ static void quiet_look(struct peer *peer, uint64_t now)
 static void quiet_look_at(struct peer *peer, void *now)
 {
     quiet_look(peer, *(const uint64_t *) now);
+    worse_look(peer, *(const uint64_t *) now);
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */

@@ -76,6 +76,10 @@ struct peer {
     struct send_request *waiting_last;
     bool waiting_is_pending; /* waiting_pending is in the queue */
     struct pending waiting_pending;
+
+    /* Of its lanes; null: none was looked at. Release, by liveness/worse.c; acquire, for reports.
+     */
+    struct lane_history *_Atomic histories;
 };
 
 /* Relaxed: lost_end (lost.c) finds what another thread starts at the same moment. */

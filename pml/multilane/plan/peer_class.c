@@ -78,6 +78,13 @@ static bool class_equals(const struct peer_class *one, const struct peer_class *
            memcmp(one->lanes, other->lanes, count * sizeof(*one->lanes)) == 0;
 }
 
+const char *class_lane_name(const struct lane *lane)
+{
+    const struct peer_class *class = peer_class_now(lane->peer);
+    return class && lane->index < class->lane_count ? class->lanes[lane->index].name
+                                                    : lane_name(lane);
+}
+
 /* --- plans ------------------------------------------------------------------------------------ */
 
 /* The protocols that messages of such memory do not go by. */

@@ -123,6 +123,9 @@ struct lane_seen {
     uint32_t peers[2];
 };
 
+/* The lane with its device ("tcp:eth0"), by its peer's class. */
+const char *class_lane_name(const struct lane *lane);
+
 /* The lane of device memory among them. */
 static inline int class_lanes_described(const struct peer_class *class)
 {

@@ -172,11 +172,22 @@ static void choice_weigh_lane(struct choice *choice, int index, struct lane *lan
         choice_weigh(choice, index, &lane->speed);
 }
 
+/* The route's only lane; or, where it is left out since the message began and still works, the one
+ * for control messages, which takes a piece as well. */
+static struct lane *only_lane(const struct route *route, struct peer *peer)
+{
+    struct lane *only = route_lane(route, peer, 0);
+    if (OPAL_LIKELY(!lane_is_lost(only)))
+        return only;
+    struct lane *other = peer_control_lane(peer);
+    return lane_is_lost(other) ? only : other;
+}
+
 struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t total, size_t *size,
                            enum stripe_wait wait)
 {
     if (OPAL_LIKELY(route->lane_count == 1)) {
-        struct lane *only = route_lane(route, peer, 0);
+        struct lane *only = only_lane(route, peer);
         if (wait != STRIPE_FOR_NOTHING && is_full(only))
             return NULL;
         piece_bound(only, size);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The explain report, as a table for people or as JSON for programs. */
 #include "report/measured.h"
+#include "report/page_fill.h"
 #include "report/report.h"
+#include "report/waited.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -11,6 +13,7 @@
 
 #include "common/report/json.h"
 #include "common/model/number.h"
+#include "common/report/page_text.h"
 #include "common/report/plan_table.h"
 #include "common/memory/driver.h"
 #include "plan/device_costs.h"
@@ -131,39 +134,42 @@ static void print_moves(FILE *file, const struct peer_class *class, int buffer)
     }
 }
 
-/* --- lanes that are left out ------------------------------------------------------------------ */
+/* --- lanes that are left out, or worse -------------------------------------------------------- */
 
-struct left_out {
+struct troubles {
     FILE *file;
     const char *between; /* of JSON; null: text */
 };
 
-static void left_out_of(struct peer *peer, void *with)
+static void troubles_of(struct peer *peer, void *with)
 {
-    struct left_out *out = with;
+    struct troubles *out = with;
     const struct peer_class *class = peer_class_now(peer);
     for (int i = 0; class && i < class->lane_count; i++) {
-        const struct lane *lane = &peer->lanes[i];
-        if (!lane_is_lost(lane))
+        const char *why;
+        uint32_t kind;
+        if (!lane_trouble(&peer->lanes[i], &kind, &why) || !why[0])
             continue;
+        const char *state =
+            kind == PAGE_SILENT || kind == PAGE_BROKEN ? "is left out" : page_trouble_name(kind);
         if (!out->between) {
-            fprintf(out->file, "  %s to rank %u is left out: it %s\n", class->lanes[i].name,
-                    peer->name.vpid, lane->health.why);
+            fprintf(out->file, "  %s to rank %u %s: it %s\n", class->lanes[i].name, peer->name.vpid,
+                    state, why);
             continue;
         }
         fprintf(out->file, "%s{\"lane\": ", out->between);
         json_text(out->file, class->lanes[i].name);
-        fprintf(out->file, ", \"rank\": %u, \"why\": ", peer->name.vpid);
-        json_text(out->file, lane->health.why);
+        fprintf(out->file, ", \"rank\": %u, \"state\": \"%s\", \"why\": ", peer->name.vpid, state);
+        json_text(out->file, why);
         fputs("}", out->file);
         out->between = ", ";
     }
 }
 
-static void print_left_out(FILE *file, const char *between)
+static void print_troubles(FILE *file, const char *between)
 {
-    struct left_out out = {file, between};
-    peers_visit(left_out_of, &out);
+    struct troubles out = {file, between};
+    peers_visit(troubles_of, &out);
 }
 
 static void print_text(FILE *file)
@@ -194,7 +200,8 @@ static void print_text(FILE *file)
             print_moves(file, class, buffer);
         }
     }
-    print_left_out(file, NULL);
+    print_troubles(file, NULL);
+    waited_print(file);
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */
@@ -335,8 +342,10 @@ static void print_json(FILE *file)
         }
         fprintf(file, "]}");
     }
-    fprintf(file, "], \"left_out\": [");
-    print_left_out(file, "");
+    fprintf(file, "], \"troubles\": [");
+    print_troubles(file, "");
+    fprintf(file, "], \"waited\": [");
+    waited_print_json(file);
     fprintf(file, "]}\n");
 }
 

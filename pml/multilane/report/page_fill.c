@@ -12,10 +12,12 @@
 #include "base/own_page.h"
 #include "common/compat/collective.h"
 #include "delivery/delivery_state.h"
+#include "liveness/drain.h"
 #include "match/comm.h"
 #include "match/inbound.h"
 #include "plan/peer_class.h"
 #include "report/wait_rows.h"
+#include "report/waited.h"
 #include "request/recv_request.h"
 #include "request/send_request.h"
 #include "request/wait_story.h"
@@ -117,36 +119,67 @@ static void delivery_fill(const struct peer *peer, struct page_peer *row)
     OPAL_THREAD_UNLOCK(&delivery->lock);
 }
 
-/* Relaxed: the state is one word. */
 static bool is_down(const struct lane *lane)
 {
-    return lane_is_lost(lane) ||
-           atomic_load_explicit(&lane->health.state, memory_order_relaxed) != LANE_UP;
+    return lane_is_out(lane, LANE_OUT_DOWN) || !lane_is_up(lane);
 }
 
-static void lane_names(const struct lane *lane, char name[PAGE_NAME])
+static bool is_drained(const struct lane *lane)
 {
-    const struct peer_class *class = peer_class_now(lane->peer);
-    const char *text = lane_name(lane);
-    for (int i = 0; class && i < class->lane_count; i++)
-        if (class->btls[i] == lane->btl)
-            text = class->lanes[i].name;
-    snprintf(name, PAGE_NAME, "%.*s", PAGE_NAME - 1, text);
+    return lane_is_out(lane, LANE_OUT_DRAINED) && lane_is_lost(lane);
+}
+
+/* Was something given to the lane that may not be there yet? Also where the lock is taken. */
+static bool is_busy(const struct lane *lane)
+{
+    struct delivery *delivery = delivery_find(lane->peer);
+    bool is_busy = speed_load(&lane->copy_speed.sent) > speed_load(&lane->copy_speed.seen);
+    if (!delivery || is_busy)
+        return is_busy;
+    if (OPAL_THREAD_TRYLOCK(&delivery->lock) != 0)
+        return true;
+    for (const struct frame *frame = delivery->first; frame && !is_busy; frame = frame->next)
+        is_busy = frame->lane == lane;
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+    return is_busy;
+}
+
+bool lane_trouble(const struct lane *lane, uint32_t *kind, const char **why)
+{
+    if (is_down(lane)) {
+        *kind = lane_state(lane) == LANE_BROKEN ? PAGE_BROKEN : PAGE_SILENT;
+        *why = lane->health.why;
+        return true;
+    }
+    if (is_drained(lane)) {
+        *kind = PAGE_DRAINED;
+        *why = "carries nothing, as multilane-top --drain has asked";
+        return true;
+    }
+    const struct lane_history *histories =
+        atomic_load_explicit(&lane->peer->histories, memory_order_acquire);
+    *kind = lane_is_lost(lane) ? PAGE_RESERVE : PAGE_WORSE;
+    *why = histories ? histories[lane->index].why : "";
+    return lane_is_worse(lane);
 }
 
 static void trouble_add(const struct peer *peer, const struct lane *lane)
 {
-    if (own_page->trouble_count == PAGE_TROUBLES)
-        return;
-    struct page_trouble *row = &own_page->troubles[own_page->trouble_count++];
+    struct page_trouble *row = &own_page->troubles[own_page->trouble_count];
     struct delivery *delivery = delivery_find(peer);
+    const char *why;
+    uint32_t kind;
+    if (own_page->trouble_count == PAGE_TROUBLES || !lane_trouble(lane, &kind, &why) ||
+        kind == PAGE_DRAINED)
+        return;
+    own_page->trouble_count++;
     memset(row, 0, sizeof(*row));
     row->peer = (struct page_process){peer->name.jobid, peer->name.vpid};
-    row->is_broken = atomic_load_explicit(&lane->health.state, memory_order_relaxed) == LANE_BROKEN;
-    lane_names(lane, row->lane);
+    row->kind = kind;
+    snprintf(row->lane, PAGE_NAME, "%.*s", PAGE_NAME - 1, class_lane_name(lane));
     if (!delivery || OPAL_THREAD_TRYLOCK(&delivery->lock) != 0)
         return;
-    snprintf(row->why, sizeof(row->why), "%.*s", PAGE_WHY - 1, lane->health.why);
+    snprintf(row->why, sizeof(row->why), "%.*s", PAGE_WHY - 1, why);
     OPAL_THREAD_UNLOCK(&delivery->lock);
 }
 
@@ -195,8 +228,7 @@ static void peer_visit(struct peer *peer, void *with)
     if (*wants_first || row->sent || row->received)
         own_page->peer_count++;
     for (uint8_t i = 0; i < row->lanes; i++)
-        if (is_down(&peer->lanes[i]))
-            trouble_add(peer, &peer->lanes[i]);
+        trouble_add(peer, &peer->lanes[i]);
 }
 
 static void peers_fill(void)
@@ -298,13 +330,17 @@ static void reach_add(struct peer *peer, void *with)
         atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* peer_take_lanes */
     (void) with;
     for (uint8_t i = 0; class && i < count; i++) {
-        char name[PAGE_NAME];
-        lane_names(&peer->lanes[i], name);
-        struct page_lane *row = lane_row(peer->lanes[i].btl, name);
+        const struct lane *lane = &peer->lanes[i];
+        struct page_lane *row = lane_row(lane->btl, class_lane_name(lane));
         if (!row)
             continue;
         row->peers++;
-        row->down += is_down(&peer->lanes[i]);
+        row->down += is_down(lane);
+        row->worse += lane_is_worse(lane);
+        row->number = lane_number(lane->btl);
+        row->drained += is_drained(lane);
+        row->kept += lane_is_out(lane, LANE_OUT_DRAINED) && !lane_is_lost(lane);
+        row->busy += is_drained(lane) && is_busy(lane);
     }
 }
 
@@ -393,10 +429,12 @@ static void messages_fill(void)
 void page_fill(uint64_t now)
 {
     own_page->refreshes++;
+    own_page->drained = drain_done();
     own_page->flags = (compat_mpi_is_running() ? PAGE_STARTED : 0) |
                       (ompi_mpi_thread_multiple ? PAGE_HAS_THREADS : 0);
     waits_fill(now);
     peers_fill();
     lanes_fill();
     messages_fill();
+    waited_fill(own_page);
 }

@@ -3,7 +3,14 @@
 #ifndef MULTILANE_PAGE_FILL_H
 #define MULTILANE_PAGE_FILL_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+struct lane;
+
+/* What is wrong with a lane: an enum page_trouble_kind, and why, which begins with a verb. False:
+ * nothing. */
+bool lane_trouble(const struct lane *lane, uint32_t *kind, const char **why);
 
 /* Who this process is; once, when its names are known. */
 void page_fill_identity(void);

@@ -9,8 +9,10 @@
 #include "base/own_page.h"
 #include "base/parameters.h"
 #include "common/report/page_text.h"
+#include "liveness/drain.h"
 #include "report/page_fill.h"
 #include "report/wait_rows.h"
+#include "report/waited.h"
 #include "request/wait_story.h"
 
 #define REFRESH_NS UINT64_C(100000000)
@@ -72,20 +74,79 @@ static void hangs_say(uint64_t now)
     }
 }
 
+/* What the wait was for when it was last told. With the lock held. */
+static struct page_wait told;
+
+static bool is_for_word(const struct wait_story *story)
+{
+    return !story->requests && story->word;
+}
+
+/* Has all come, so that only what was told before says what it was for? */
+static bool is_at_its_end(const struct wait_story *story, const struct page_wait *wait)
+{
+    return wait->row_count == 0 || (is_for_word(story) && wait->rows[0].rank < 0);
+}
+
+/* A wait is seen for the first time, without threads. One for a word may sleep until it is over. */
+static void wait_see(struct wait_story *story, uint64_t now)
+{
+    if (is_for_word(story))
+        wait_story_tell(story, now, &told);
+    else
+        wait_story_number(story, now);
+}
+
+/* Counts the time since the look before for the waits that it saw. */
+static void waits_count(uint64_t before, uint64_t now)
+{
+    for (struct wait_story *story = wait_stories.first; story; story = story->next) {
+        struct page_wait wait;
+        if (!story->since_ns || story->since_ns >= now)
+            continue;
+        wait_story_tell(story, now, &wait);
+        if (told.number != story->number || !is_at_its_end(story, &wait))
+            told = wait;
+        waited_add(&told, now - (story->since_ns > before ? story->since_ns : before));
+    }
+}
+
+/* In each eighth round of progress, and in each where the waiter leaves the processor to others.
+ * The clock has ticks: between two there is nothing to do. */
+static void page_look(uint64_t now)
+{
+    static _Atomic uint64_t looked_ns; /* relaxed: of threads that meet here one has the lock */
+    struct wait_story *inner = opal_using_threads() ? NULL : wait_stories.first;
+    if (inner && !inner->since_ns)
+        wait_see(inner, now);
+    if (now == atomic_load_explicit(&looked_ns, memory_order_relaxed) ||
+        OPAL_THREAD_TRYLOCK(&wait_stories.lock) != 0)
+        return;
+    waits_count(atomic_exchange_explicit(&looked_ns, now, memory_order_relaxed), now);
+    bool is_due = now - atomic_load_explicit(&filled_ns, memory_order_relaxed) >= REFRESH_NS;
+    if (is_due) {
+        atomic_store_explicit(&filled_ns, now, memory_order_relaxed);
+        own_page_change();
+        page_fill(now);
+        own_page_changed();
+        hangs_say(now);
+    }
+    OPAL_THREAD_UNLOCK(&wait_stories.lock);
+    if (is_due)
+        drain_look(); /* takes locks that are not taken inside that one */
+}
+
+static void page_look_now(void)
+{
+    page_look(wait_story_clock_ns());
+}
+
 /* A low-priority callback of opal_progress. */
 static int page_progress(void)
 {
     uint64_t now = wait_story_clock_ns();
     own_page_round(now);
-    if (now - atomic_load_explicit(&filled_ns, memory_order_relaxed) < REFRESH_NS ||
-        OPAL_THREAD_TRYLOCK(&wait_stories.lock) != 0)
-        return 0;
-    atomic_store_explicit(&filled_ns, now, memory_order_relaxed);
-    own_page_change();
-    page_fill(now);
-    own_page_changed();
-    hangs_say(now);
-    OPAL_THREAD_UNLOCK(&wait_stories.lock);
+    page_look(now);
     return 0;
 }
 
@@ -108,11 +169,14 @@ int page_keeper_begin(void)
     own_page_changed();
     own_page_round(own_page->started_ns);
     finalize_told = false;
+    waited_forget();
+    waiting_look_by(page_look_now);
     return opal_progress_register_lp(page_progress);
 }
 
 void page_keeper_end(void)
 {
+    waiting_look_by(NULL);
     opal_progress_unregister(page_progress);
     own_page_close();
     wait_stories_fini();

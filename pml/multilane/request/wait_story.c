@@ -28,7 +28,7 @@ uint64_t wait_story_clock_ns(void)
     return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
 }
 
-static void number_draw(struct wait_story *story, uint64_t now)
+void wait_story_number(struct wait_story *story, uint64_t now)
 {
     story->since_ns = now;
     story->number = ++wait_stories.numbers;
@@ -39,7 +39,7 @@ void wait_story_begin_locked(struct wait_story *story)
     opal_mutex_lock(&wait_stories.lock);
     wait_stories.fill(story, &story->rows);
     story->is_written = true;
-    number_draw(story, wait_story_clock_ns());
+    wait_story_number(story, wait_story_clock_ns());
     story->next = wait_stories.first;
     wait_stories.first = story;
     opal_mutex_unlock(&wait_stories.lock);
@@ -82,7 +82,7 @@ void wait_story_end_locked(struct wait_story *story)
 void wait_story_tell(struct wait_story *story, uint64_t now, struct page_wait *to)
 {
     if (!story->number)
-        number_draw(story, now);
+        wait_story_number(story, now);
     if (story->is_written)
         memcpy(to, &story->rows, sizeof(*to));
     else

@@ -58,6 +58,9 @@ void wait_stories_fini(void);
 /* The clock of stories: milliseconds exact, and cheap. */
 uint64_t wait_story_clock_ns(void);
 
+/* Progress has seen the story for the first time. */
+void wait_story_number(struct wait_story *story, uint64_t now);
+
 void wait_story_begin_locked(struct wait_story *story);
 void wait_story_end_locked(struct wait_story *story);
 

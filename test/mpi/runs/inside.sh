@@ -139,6 +139,74 @@ check "${prefix}inside.left.none" inside_left_none
 mpi_says inside.left.no-folder "pml_multilane_blackbox /nonexistent: rank 0 cannot keep a file there: No such file" 2 \
     --mca pml multilane --mca btl self,shm --mca pml_multilane_blackbox /nonexistent -- ring
 
+# For how long a rank has waited, by kind and for whom, is what it measures itself. Beside other processes the
+# system may stop it anywhere in the call.
+inside_waited() { # [mpirun's arguments]
+    local output
+    output=$(mpirun_run 2 --mca pml multilane --mca btl self,shm "$@" --mca pml_multilane_explain 1 -- waited 2>&1) ||
+        { printf '%s\n' "$output"; return 1; }
+    grep -E '^(sender|receiver|collective) |waited' <<<"$output"
+    awk '$1 ~ /^(sender|receiver|collective)$/ { inside[$1] = $2 }
+        /waited .* for rank 1:/ { for (i = 1; i < NF; i++) if ($(i + 1) == "s") {
+            if ($(i + 2) == "late") said[$(i + 3) == "sender," ? "sender" : "receiver"] = $i
+            if ($(i + 2) == "in") said["collective"] = $i } }
+        END { for (kind in inside) if (said[kind] < 0.5 * inside[kind] || said[kind] > 1.05 * inside[kind]) bad = 1
+            exit bad || length(inside) != 3 }' <<<"$output"
+}
+check "${prefix}inside.waited" inside_waited --mca mpi_yield_when_idle 1
+check "${prefix}inside.waited.sleep" inside_waited --mca pml_multilane_wait sleep
+
+# A lane is emptied under traffic and used again: nothing is wrong or late, and it carries nothing meanwhile. Then
+# the only one, which goes on.
+inside_lane_bytes() { # LANE JOB
+    "$inside_top" --json "$2" | python3 -c 'import json, sys
+print(sum(lane["bytes"] for rank in json.load(sys.stdin)["ranks"] for lane in rank["lanes"] if lane["lane"] == sys.argv[1]))' "$1"
+}
+inside_drain_begin() { # LANES: sets $job
+    local try
+    mpirun_run 2 --mca pml multilane --mca btl "$1" --mca mpi_yield_when_idle 1 --mca pml_multilane_explain 1 -- \
+        "$build/test/lab/rails_mix" --seconds 12 --longest 1000000 >"$build/inside.job" 2>&1 &
+    job=$!
+    for try in $(seq 100); do
+        grep -q 'mix begins' "$build/inside.job" && break
+        sleep 0.1
+    done
+    sleep 1
+}
+inside_drain() {
+    local job status=0 said before after
+    inside_drain_begin "self,shm,tcp"
+    said=$("$inside_top" --drain shm:shm "$job") || status=1
+    before=$(inside_lane_bytes shm:shm "$job") && sleep 1 && after=$(inside_lane_bytes shm:shm "$job")
+    echo "$said; $before bytes, and $after a second later"
+    [ "$before" -gt 0 ] && [ "$before" = "$after" ] || status=1
+    "$inside_top" --once "$job" | grep 'lane shm:shm .*, 2 drained' || status=1
+    "$inside_top" --once --waited "$job" | grep -E '^ +0 +[0-9.]+ +[0-9.]+ .*  rank 1$' || status=1
+    "$inside_top" --restore shm:shm "$job" || status=1
+    sleep 1
+    [ "$(inside_lane_bytes shm:shm "$job")" -gt "$after" ] || { echo "it is not used again"; status=1; }
+    said=$("$inside_top" --drain nonsense "$job" 2>&1)
+    [ $? = 2 ] && grep 'no rank has a lane nonsense; rank 0 has.* shm:shm' <<<"$said" || { echo "$said"; status=1; }
+    "$inside_top" --drain shm:shm "$job" || status=1
+    wait "$job" || { echo "the job ended with $?"; status=1; }
+    grep ', 0 wrong' "$build/inside.job" && grep 'shm:shm to rank 1 is drained: it carries nothing' "$build/inside.job" ||
+        { cat "$build/inside.job"; status=1; }
+    return $status
+}
+check "${prefix}inside.drain" inside_drain
+inside_drain_only() {
+    local job status=0 said
+    inside_drain_begin "self,shm"
+    said=$("$inside_top" --drain shm:shm "$job")
+    [ $? = 1 ] && grep 'rank 0 goes on using it toward 1 rank: no other lane leads there' <<<"$said" ||
+        { echo "$said"; status=1; }
+    wait "$job" || { echo "the job ended with $?"; status=1; }
+    [ "$(grep -c 'lane shm:shm is not drained toward rank' "$build/inside.job")" = 2 ] &&
+        grep ', 0 wrong' "$build/inside.job" || { cat "$build/inside.job"; status=1; }
+    return $status
+}
+check "${prefix}inside.drain.only" inside_drain_only
+
 # Nonsense is answered with a sentence.
 inside_refuses() { # REGEX ARGUMENTS
     local output regex=$1
@@ -154,6 +222,7 @@ inside_bad_input() {
         inside_refuses 'sort.*not x' --sort x --once &&
         inside_refuses 'one job or process' --once 1 2 &&
         inside_refuses 'needs files' --read &&
+        inside_refuses 'each go alone' --drain a --restore a &&
         inside_refuses 'No such file' --read "$build/none" &&
         inside_refuses 'no rank in these files or folders' --read "$build" &&
         inside_refuses 'needs --read' --calls || return 1

@@ -113,13 +113,37 @@ rails_calibrate() {
 }
 
 # shellcheck disable=SC2086
+# A rail that slows to a tenth, or loses one packet in a hundred: it is named within 10 s with the number that
+# changed, by either end, and the job has what the good one gives. No sentence before, nor of the good one.
+# shellcheck disable=SC2086
+rails_worse() { # LANE EVENT REGEX
+    local output
+    output=$(rails_run 2 300,300 --begin "window 4000000" --at "12:$2" -- $one_each --bind-to none --mca pml multilane \
+        --mca btl "self,$1" --mca pml_multilane_explain 1 -- "$build/test/bench/rails_measure" $(printf 'window:4000000:4 %.0s' {1..23}) 2>&1) || {
+        printf '%s\n' "$output"
+        return 1
+    }
+    printf '%s\n' "$output"
+    grep -Eq "  $1:rail1 to rank 1 (is kept in reserve|has become worse): it (carries|sends)" <<<"$output" || return 1
+    awk -v event=" (slow|lose) rail 1" -v sentence="lane $1:rail1 .2 of 2. to rank [01] .* has become worse, $3" '
+        $0 ~ event { windows = 0 }
+        /^window/ { windows++; last = $3 }
+        /multilane: lane .* has become worse/ { said++; good += $0 ~ sentence && windows <= 10 }
+        END { exit !(said > 0 && good == said && last > 30e6) }' <<<"$output"
+}
+
 rails_runs() {
+    local name
     check "${prefix}rails.are-used" rails_are_used
     check "${prefix}rails.round-trip" rails_round_trip tcp
     if awk -v processors="$(nproc)" '{ exit !($1 > 2 * processors) }' /proc/loadavg; then
-        skip "${prefix}rails.calibrate" "something else runs: the load is $(cut -d " " -f 1 /proc/loadavg)"
+        for name in calibrate worse.slow worse.loses; do
+            skip "${prefix}rails.$name" "something else runs: the load is $(cut -d " " -f 1 /proc/loadavg)"
+        done
     else
         check "${prefix}rails.calibrate" rails_calibrate
+        check "${prefix}rails.worse.slow" rails_worse sock slow:1:30 'and is kept in reserve: it carries [3-5]'
+        check "${prefix}rails.worse.loses" rails_worse tcp lose:1:1 'and is used .*: it sends (0.[3-9]|[1-2].)'
     fi
     check "${prefix}rails.incast" rails_incast
     # From here on nothing is measured, and two run beside each other.
@@ -232,12 +256,12 @@ rails_sock_proven() { # RANKS PLACES SECONDS REGEX EVENT...
         --mca pml_multilane_explain 1 -- "$build/test/lab/all_to_all" 2 "$seconds" 2>&1)
     local status=$?
     printf '%s\n' "$output"
-    [ $status = 0 ] && grep -q 'lane sock .* is left out.*rail1 10.99.1.[0-9] to 10.99.1.[0-9]: no answer' <<<"$output" &&
+    [ $status = 0 ] && grep -q 'lane sock:rail1 .* is left out.*rail1 10.99.1.[0-9] to 10.99.1.[0-9]: no answer' <<<"$output" &&
         grep -Eq "$regex" <<<"$output" && ! grep -q 'nothing gets through' <<<"$output"
 }
 beside check "${prefix}rails.sock.leads-nowhere" rails_sock_proven 4 a:2,b:2 1 'sock:rail1 to rank [23] is left out: it has no connection' \
     --at 0:silence:1
-beside check "${prefix}rails.sock.leads-there-late" rails_sock_proven 2 a:1,b:1 6 'lane sock .* used again' --at 0:silence:1 --at 2:repair:1
+beside check "${prefix}rails.sock.leads-there-late" rails_sock_proven 2 a:1,b:1 6 'lane sock:rail1 .* used again' --at 0:silence:1 --at 2:repair:1
 # A process that may make three connections more, toward two others over two rails: each has one.
 # shellcheck disable=SC2086
 rails_sock_descriptors() {
@@ -263,6 +287,18 @@ beside check "${prefix}rails.sock.resets" rails_failover $rails_times resets --b
 beside check "${prefix}rails.sock.everything" rails_failover $rails_times everything --btl sock --ranks 4
 beside check "${prefix}rails.sock.unequal" rails_sock 'mix ends' 400,1200
 beside check "${prefix}rails.sock.both-are-silent" rails_sock 'mix ends' 800,800 "${sock_begin[@]}" --at 1:silence:all --at 2.5:repair:all
+# A rail is emptied at both ends, then its cable is pulled: nothing was on it, so no lane has to take over.
+rails_drain() {
+    local output
+    output=$(timeout --kill-after=10 "$limit_s" "$top/test/lab/rails" --rails 300,300 --begin "mix begins" --at 5:cut:1 -- \
+        sh -c '"$@" & job=$!; sleep 3; "$0" --all --drain sock:rail1; wait $job' "$build/multilane-top" \
+        "$mpirun" -n 2 --host a:1,b:1 --bind-to none $sock --mca pml_multilane_explain 1 "$build/test/lab/rails_mix" --seconds 7 \
+        --longest 4000000 2>&1 </dev/null) || { printf '%s\n' "$output"; return 1; }
+    printf '%s\n' "$output"
+    grep -q ', 0 wrong' <<<"$output" && grep -q 'lane sock:rail1: empty in 2 of 2 ranks' <<<"$output" &&
+        ! grep 'goes over the other lanes' <<<"$output"
+}
+beside check "${prefix}rails.drain" rails_drain
 wait
 # Collective operations by a leader of each node (coll/node): ranks in the order of nodes, in turn, on nodes of
 # unlike size; and all are told when the others are out of reach. Some 3 s each, in all 25.

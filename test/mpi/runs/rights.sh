@@ -26,6 +26,8 @@ rights_ask() { # [MCA arguments]
     [ $status = 0 ] || cat "$build/rights.job"
     pid=$(rights_as 65533 "$build/multilane-top" --json "$job" 2>&1 | sed -n 's/.*"pid": \([0-9]*\).*/\1/p' | head -n 1)
     said=$(rights_as 65534 "$build/multilane-top" --once "${pid:-none}" 2>&1) && status=1
+    rights_as 65534 "$build/multilane-top" --drain shm:shm "${pid:-none}" && status=1
+    rights_as 65533 "$build/multilane-top" --drain shm:shm "${pid:-none}" | grep 'rank . goes on using it' || status=1
     echo "$said"
     grep -q 'another user' <<<"$said" || status=1
     kill $job $(pgrep -P "$job") 2>/dev/null

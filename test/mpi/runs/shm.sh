@@ -159,7 +159,7 @@ shm_confined() {
     done
     # A tcp lane beside it that never connects to one rank is waited for no longer than any silent lane.
     # shellcheck disable=SC2016
-    mpi_says shm.beside-tcp-unconnected 'tcp .* is left out' 5 --mca pml multilane --mca btl self,shm,tcp \
+    mpi_says shm.beside-tcp-unconnected 'tcp:.* is left out' 5 --mca pml multilane --mca btl self,shm,tcp \
         --mca btl_tcp_if_include lo --mca pml_multilane_protocol rndv-am --mca pml_multilane_learn 0 \
         --mca pml_multilane_lane_attr tcp:bandwidth=50e9 -- /bin/sh -c '[ "$OMPI_COMM_WORLD_RANK" = 1 ] && exec "$0" no-getpeername "$1" 8 5; exec "$1" 8 5' "$confine" "$ring"
     if [ -n "$sanitizer" ]; then

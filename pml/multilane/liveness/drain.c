@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Empties lanes, and uses them again, as their user asks by a word beside the page
+ * (DRAIN_FILE_NAME). Later messages go by other lanes, and what was given to the lane ends on it.
+ * A lane that is the only one to a peer goes on toward that peer, with a sentence. */
+#include "liveness/drain.h"
+
+#include <stdatomic.h>
+
+#include "base/multilane.h"
+#include "base/own_page.h"
+#include "contact/peer_lanes.h"
+#include "plan/peer_class.h"
+
+/* The word is read in one of so many looks: once a second. */
+#define LOOKS 10u
+
+static struct {
+    _Atomic bool inside;   /* a thread is in drain_look */
+    _Atomic uint64_t done; /* relaxed: for the page */
+    _Atomic uint32_t looks;
+    uint64_t said; /* lanes of which it was said that they go on; for the thread inside */
+} drain;
+
+uint64_t drain_done(void)
+{
+    return atomic_load_explicit(&drain.done, memory_order_relaxed);
+}
+
+static void kept_say(const struct lane *lane)
+{
+    uint64_t bit = UINT64_C(1) << lane_number(lane->btl);
+    if (!(drain.said & bit))
+        opal_output(0,
+                    "multilane: lane %s is not drained toward rank %u: no other lane leads there. "
+                    "multilane-top says toward how many ranks that holds.",
+                    class_lane_name(lane), lane->peer->name.vpid);
+    drain.said |= bit;
+}
+
+/* A lane that goes on is asked again each time: another one may lead there now. */
+static void drain_peer(struct peer *peer, void *unused)
+{
+    (void) unused;
+    for (int i = 0; i < peer_lane_count(peer); i++) {
+        struct lane *lane = &peer->lanes[i];
+        bool is_wanted = lane_is_to_drain(lane->btl);
+        if (is_wanted != lane_is_out(lane, LANE_OUT_DRAINED) || (is_wanted && !lane_is_lost(lane)))
+            lane_leave_out(lane, LANE_OUT_DRAINED, is_wanted);
+        if (is_wanted && !lane_is_lost(lane))
+            kept_say(lane);
+    }
+}
+
+void drain_look(void)
+{
+    if (atomic_fetch_add_explicit(&drain.looks, 1, memory_order_relaxed) % LOOKS == 0)
+        own_page_drain_read();
+    uint64_t wanted = own_page_drain();
+    if (OPAL_LIKELY(wanted == 0 && drain_done() == 0) ||
+        atomic_exchange_explicit(&drain.inside, true, memory_order_acquire)) /* the next thread */
+        return;
+    peers_visit(drain_peer, NULL);
+    drain.said &= wanted;
+    atomic_store_explicit(&drain.done, wanted, memory_order_relaxed);
+    atomic_store_explicit(&drain.inside, false, memory_order_release);
+}
