@@ -9,9 +9,10 @@
 #include "coll/node/image.h"
 #include "coll/node/node.h"
 
-/* A longer broadcast goes from leader to leader in pieces of so many bytes, which a lane sends at
- * once: a leader passes one on, and to its node, while the next ones come. */
-#define PIECE_BYTES ((size_t) 16 << 10)
+/* A longer broadcast goes from leader to leader in pieces of so many bytes: a leader passes one on,
+ * and to its node, while the next ones come. They are sent at once, without asking, and are long
+ * enough for several lanes. */
+#define PIECE_BYTES ((size_t) 32 << 10)
 /* So many of them are expected, and so many under way to the next leader. */
 #define PIECES_COMING 4
 #define PIECES_GOING  4
