@@ -117,22 +117,28 @@ static bool file_load(const char *path, struct ranks *ranks, struct left *left, 
     return is_good;
 }
 
-bool left_load(const char *path, struct ranks *ranks, struct left *left, char *why, size_t size)
+/* A file that cannot be used is named, and hides no other. */
+static void folder_load(DIR *folder, const char *path, struct ranks *ranks, struct left *left)
 {
-    char name[PATH_MAX];
-    DIR *folder = opendir(path);
+    char name[PATH_MAX], why[PATH_MAX + PAGE_COMPLAINT];
     struct dirent *entry;
-    bool is_good = true;
-    if (!folder)
-        is_good = file_load(path, ranks, left, why, size);
-    while (folder && is_good && (entry = readdir(folder))) {
+    while ((entry = readdir(folder))) {
         if (!is_file_name(entry->d_name))
             continue;
         snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
-        is_good = file_load(name, ranks, left, why, size);
+        if (!file_load(name, ranks, left, why, sizeof(why)))
+            fprintf(stderr, "multilane-top: %s\n", why);
     }
-    if (folder)
+}
+
+bool left_load(const char *path, struct ranks *ranks, struct left *left, char *why, size_t size)
+{
+    DIR *folder = opendir(path);
+    bool is_good = folder || file_load(path, ranks, left, why, size);
+    if (folder) {
+        folder_load(folder, path, ranks, left);
         closedir(folder);
+    }
     ends_fill(ranks);
     ranks_sort(ranks);
     return is_good;
