@@ -150,6 +150,7 @@ rails_runs() {
     # Their ranks share processors that mpirun thinks their own.
     export OMPI_MCA_mpi_yield_when_idle=1
     rails_mpi rails.ring.2 4 800,800 $two_each $tcp -- ring
+    wait # two such jobs, whose eight ranks only yield on two processors, may take minutes of each other
     beside check "${prefix}rails.switch.2" rails_switch 800,800 1976000
     beside check "${prefix}rails.switch.3" rails_switch 400,400,400 2961000
     beside check "${prefix}rails.switch.uses" rails_switch 800,800 9793 \
