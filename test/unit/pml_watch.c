@@ -195,6 +195,8 @@ static void lane_make_tcp(struct lane *lane, bool is_healthy)
 static void end(void)
 {
     schedule_fini();
+    free(atomic_exchange(&peer->histories, NULL));
+    free(atomic_exchange(&other->histories, NULL));
 }
 
 static void answer_all(void)

@@ -63,6 +63,7 @@ struct peer {
     _Atomic uint32_t next_receive_sequence; /* peer_next_sequence */
     _Atomic bool credit_due; /* the peer must be told its limits; set with the lock held */
     bool starved;            /* the limits are used up; starved_pending is in the queue */
+    bool waiting_is_pending; /* waiting_pending is in the queue; under the credit_lock */
     struct flow_in in;
     struct inbound *early;         /* messages before their turn, by ascending sequence */
     struct inbound *early_last;    /* the last of them; undefined if there is none */
@@ -74,7 +75,6 @@ struct peer {
     opal_mutex_t credit_lock; /* guards out (but for out.limit) and what follows; a leaf */
     struct send_request *_Atomic waiting; /* messages that wait for the peer or a lane, by mark */
     struct send_request *waiting_last;
-    bool waiting_is_pending; /* waiting_pending is in the queue */
     struct pending waiting_pending;
 
     /* Of its lanes; null: none was looked at. Release, by liveness/worse.c; acquire, for reports.
