@@ -157,6 +157,7 @@ rails_runs() {
         ';tcp:rail0:use=eager,bandwidth=5e7;tcp:rail1:use=rndv'
     rails_mpi rails.mix.2-unequal 2 100,1200 $one_each $tcp -- $mix
     rails_mpi rails.mix.two-local-two-far 4 400,800 $two_each $both -- $mix --longest 2000000
+    wait
     rails_mpi rails.mix.threads 2 400,800 $one_each $tcp -- $mix --threads 3 --longest 1000000
     rails_mpi rails.ring.3-unequal 4 200,400,800 $two_each $tcp -- ring
     rails_mpi rails.mix.1 2 800 $one_each $tcp -- $mix --longest 1000000
