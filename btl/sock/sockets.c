@@ -13,9 +13,9 @@
 
 /* Connections without traffic: firewalls forget them, and hosts die without a word. They are asked
  * at the latest after so long, and sooner where btl_sock_lost_s is shorter. */
-#define KEEPALIVE_IDLE_S  30
-#define KEEPALIVE_PROBES  3
-#define KEEPALIVE_OF_IDLE 3 /* the pause between probes */
+#define KEEPALIVE_IDLE_S 30
+#define KEEPALIVE_PROBES 3
+#define KEEPALIVE_PART   3 /* the pause between probes is that part of it */
 
 /* From linux/in.h, which cannot be included beside netinet/in.h. */
 #ifndef IP_BIND_ADDRESS_NO_PORT
@@ -82,7 +82,7 @@ static void options_set(int fd)
     } options[] = {{IPPROTO_TCP, TCP_NODELAY, 1},
                    {SOL_SOCKET, SO_KEEPALIVE, 1},
                    {IPPROTO_TCP, TCP_KEEPIDLE, idle},
-                   {IPPROTO_TCP, TCP_KEEPINTVL, (idle + 2) / KEEPALIVE_OF_IDLE},
+                   {IPPROTO_TCP, TCP_KEEPINTVL, (idle + 2) / KEEPALIVE_PART},
                    {IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES}};
 
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)

@@ -24,20 +24,14 @@
 /* The function `name` of a communicator, with what comes before the communicator. */
 #define CALL(comm, name, ...)                                                                      \
     (comm)->c_coll->coll_##name(__VA_ARGS__, (comm), (comm)->c_coll->coll_##name##_module)
-/* What an operation does that does not go by nodes. */
-#define BELOW(across, status, name, ...)                                                           \
-    ((status) != OMPI_SUCCESS ? (status)                                                           \
-                              : (across)->below.coll_##name(__VA_ARGS__, (across)->comm,           \
-                                                            (across)->below.coll_##name##_module))
-
 /* Does the operation go by nodes? `bytes`, equal in all, of a process. An error in *status. */
 static bool goes_across(across_module_t *across, size_t bytes, int *status)
 {
     *status = OMPI_SUCCESS;
     if (OPAL_UNLIKELY(across->is_busy))
         return false;
-    if (OPAL_UNLIKELY(across->operations <= ACROSS_OPERATIONS_BELOW) &&
-        ++across->operations > ACROSS_OPERATIONS_BELOW)
+    if (OPAL_UNLIKELY(across->operations <= NODE_OPERATIONS_BELOW) &&
+        ++across->operations > NODE_OPERATIONS_BELOW)
         *status = levels_make(across);
     if (!across->levels.node || bytes > INT_MAX)
         return false;
@@ -53,11 +47,6 @@ static int settled(const struct levels *levels, int status)
         return status;
     node_module_t *node = (node_module_t *) of_node->coll_barrier_module;
     return node->turns.area ? node_fail(node, status) : status;
-}
-
-static size_t lesser(size_t a, size_t b)
-{
-    return a < b ? a : b;
 }
 
 /* Of a process, in the communicator of its node. */

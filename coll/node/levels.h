@@ -12,9 +12,6 @@
 #include "common/compat/coll.h"
 #include "common/compat/pml.h"
 
-/* Operations before the two communicators are made. */
-#define ACROSS_OPERATIONS_BELOW 4u
-
 /* Where the processes of a communicator are. Their places: by nodes, and by rank within a node;
  * nodes come in the order of their leaders, which have the lowest ranks. */
 struct levels {
@@ -33,7 +30,7 @@ typedef struct across_module {
     mca_coll_base_module_t super;
     mca_coll_base_comm_coll_t below; /* the communicator's functions before ours */
     ompi_communicator_t *comm;
-    uint32_t operations; /* so far, up to ACROSS_OPERATIONS_BELOW + 1 */
+    uint32_t operations; /* so far, up to NODE_OPERATIONS_BELOW + 1 */
     bool is_busy;        /* making the levels, by operations of this communicator */
     struct levels levels;
 } across_module_t;

@@ -19,8 +19,20 @@
 #include "multilane/extension.h"
 #include "multilane/service.h"
 
-/* Operations before the area is obtained: many communicators have few. */
+/* Operations before an area, or the communicators of levels.h, are made: many communicators have
+ * few. */
 #define NODE_OPERATIONS_BELOW 4u
+
+/* What an operation does that goes by neither. */
+#define BELOW(module, status, name, ...)                                                           \
+    ((status) != OMPI_SUCCESS ? (status)                                                           \
+                              : (module)->below.coll_##name(__VA_ARGS__, (module)->comm,           \
+                                                            (module)->below.coll_##name##_module))
+
+static inline size_t lesser(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
 
 typedef struct node_module {
     mca_coll_base_module_t super;

@@ -27,12 +27,6 @@ static bool goes_by_area(node_module_t *node, enum node_call call, int root, siz
     return true;
 }
 
-/* What an operation does that does not go by the area. */
-#define BELOW(node, status, name, ...)                                                             \
-    ((status) != OMPI_SUCCESS ? (status)                                                           \
-                              : (node)->below.coll_##name(__VA_ARGS__, (node)->comm,               \
-                                                          (node)->below.coll_##name##_module))
-
 static void publish(node_module_t *node)
 {
     turn_publish(&node->turns);
@@ -55,11 +49,6 @@ static int arrive_and_meet(node_module_t *node, int tag)
     if (status == OMPI_SUCCESS)
         publish(node);
     return status;
-}
-
-static size_t lesser(size_t a, size_t b)
-{
-    return a < b ? a : b;
 }
 
 /* --- elements to reduce: in slots as in the user's memory, less what lies before the first --- */

@@ -283,8 +283,8 @@ struct page_event {
     uint16_t reserved;
 };
 
-/* The owner writes an event where its number has its place, its number last. A reader takes the
- * file when the owner has ended. */
+/* The owner writes an event where its number has its place. A reader takes the file when the owner
+ * has ended; the event that it was writing then may be half old. */
 struct page_file {
     struct page page;
     struct page_event events[PAGE_EVENTS];

@@ -112,9 +112,9 @@ rails_calibrate() {
     rails_calibrate_once || rails_calibrate_once || rails_calibrate_once
 }
 
-# shellcheck disable=SC2086
 # A rail that slows to a tenth, or loses one packet in a hundred: it is named within 10 s with the number that
-# changed, by either end, and the job has what the good one gives. No sentence before, nor of the good one.
+# changed, by either end, and the job has what the good one gives. No sentence before, nor of the good one. 35 s
+# each, of which 12 make a history; not in a short run.
 # shellcheck disable=SC2086
 rails_worse() { # LANE EVENT REGEX
     local output
