@@ -185,13 +185,16 @@ static bool sizes_read(void)
     return true;
 }
 
-/* Messages and fragments are no longer than the rings of every process can take. */
+/* Messages are no longer than the rings of every process can take. Fragments are as long as without
+ * that: Open MPI's get by messages, from 5.0 on, has the peer answer with messages as long as those
+ * of the process that asks, whose rings may be larger. They go in pieces. */
 static void limits_clip(void)
 {
     mca_btl_base_module_t *btl = &shm_module;
     size_t max = ring_length_max(RING_BYTES_MIN / RING_LINE_BYTES);
     size_t *limits[] = {&btl->btl_max_send_size, &btl->btl_eager_limit, &btl->btl_rndv_eager_limit};
 
+    shm.fragment_bytes = btl->btl_max_send_size;
     if (ring_length_max(shm.ring_lines_usual) > max)
         max = ring_length_max(shm.ring_lines_usual);
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
@@ -217,9 +220,9 @@ static int lists_init(void)
                                  NULL);
     if (status != OPAL_SUCCESS)
         return status;
-    return opal_free_list_init(
-        &shm.frags_large, sizeof(struct shm_frag) + shm_module.btl_max_send_size, 64,
-        OBJ_CLASS(struct_shm_frag), 0, 64, 0, -1, 16, NULL, 0, NULL, NULL, NULL);
+    return opal_free_list_init(&shm.frags_large, sizeof(struct shm_frag) + shm.fragment_bytes, 64,
+                               OBJ_CLASS(struct_shm_frag), 0, 64, 0, -1, 16, NULL, 0, NULL, NULL,
+                               NULL);
 }
 
 static void lists_finish(void)

@@ -95,7 +95,7 @@ static mca_btl_base_descriptor_t *frag_get(uint8_t order, size_t size, uint32_t 
 {
     opal_free_list_t *list = size <= SHM_FRAG_SMALL ? &shm.frags_small : &shm.frags_large;
 
-    if (OPAL_UNLIKELY(size > shm_module.btl_max_send_size))
+    if (OPAL_UNLIKELY(size > shm.fragment_bytes))
         return NULL;
     struct shm_frag *frag = (struct shm_frag *) tsan_list_get(list);
     if (OPAL_UNLIKELY(!frag))

@@ -224,6 +224,7 @@ struct shm_state {
     struct shm_record record;
     uint32_t connection_count;
     uint32_t peers_expected;   /* of the job on this node */
+    size_t fragment_bytes;     /* the longest message that has one */
     uint32_t ring_lines_usual; /* of the first ring behind that of a connection */
     uint32_t ring_lines_max;
     uint64_t fair_bytes; /* of the channel that each of them may have */

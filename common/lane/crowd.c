@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/lane/cgroup.h"
@@ -67,8 +68,8 @@ static void neighbours_add(struct processors *found, uint32_t processes)
         affinity_add(launcher, found);
 }
 
-/* Together, of this process and those beside it. */
-static double processors_allowed(uint32_t processes)
+/* Of the launcher's processes together, at this moment; with none of them, of the launcher. */
+static double processors_now(uint32_t processes)
 {
     struct processors found = {CPU_ALLOC_SIZE(CPUS_MAX), CPU_ALLOC(CPUS_MAX), CPU_ALLOC(CPUS_MAX),
                                0};
@@ -76,9 +77,10 @@ static double processors_allowed(uint32_t processes)
 
     if (found.all && found.one) {
         CPU_ZERO_S(found.bytes, found.all);
-        affinity_add(0, &found);
+        affinity_add(processes == 0 ? getppid() : 0, &found);
         found.processes = 0; /* it is one of the launcher's */
-        neighbours_add(&found, processes);
+        if (processes > 0)
+            neighbours_add(&found, processes);
         count = CPU_COUNT_S(found.bytes, found.all);
     }
     CPU_FREE(found.all);
@@ -86,7 +88,22 @@ static double processors_allowed(uint32_t processes)
     return count > 0 ? count : (double) sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+/* A process that begins may for a moment be bound elsewhere than it will be: Open MPI's hwloc goes
+ * from processor to processor to look at each. Where the launcher has processors enough, they are a
+ * crowd only if they are one each time. */
+#define LOOKS    4
+#define PAUSE_NS 1000000
+
 double crowd_processors(uint32_t processes)
 {
-    return fmin(processors_allowed(processes), cgroup_processors(NULL, NULL));
+    const struct timespec pause = {0, PAUSE_NS};
+    double quota = cgroup_processors(NULL, NULL);
+    double enough = fmin(fmin(quota, processors_now(0)), processes);
+    double most = processors_now(processes);
+
+    for (int look = 1; look < LOOKS && most < enough; look++) {
+        nanosleep(&pause, NULL);
+        most = fmax(most, processors_now(processes));
+    }
+    return fmin(most, quota);
 }

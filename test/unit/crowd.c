@@ -8,6 +8,8 @@
 
 #include <math.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -111,18 +113,56 @@ static void name_too_long(void)
     quota_is(groups, 1);
 }
 
+#define LOOKS     500
+#define WRONG_MAX 5
+#define THERE_US  5000
+#define AROUND_US 200
+
+/* Two processes that have a processor each; one of them is at the other's now and then, as hwloc is
+ * when it looks at each processor. It stops there when it is preempted, so a few may be wrong. */
+static void neighbour_looks_around(const cpu_set_t *here, const cpu_set_t *there)
+{
+    int status = -1;
+    pid_t around = fork();
+    while (around == 0) {
+        sched_setaffinity(0, sizeof(*there), there);
+        usleep(THERE_US);
+        sched_setaffinity(0, sizeof(*here), here);
+        usleep(AROUND_US);
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        int wrong = sched_setaffinity(0, sizeof(*here), here) == 0 ? 0 : LOOKS;
+        for (int look = 0; look < LOOKS; look++, usleep(100))
+            wrong += crowd_processors(2) < 2;
+        if (wrong > WRONG_MAX)
+            fprintf(stderr, "%d of %d times a crowd\n", wrong, LOOKS);
+        _exit(wrong > WRONG_MAX);
+    }
+    (void) waitpid(child, &status, 0);
+    CHECK(status == 0, "two processes are a crowd while one looks at the processor of the other");
+    (void) kill(around, SIGKILL);
+    (void) waitpid(around, NULL, 0);
+}
+
 static void processors(void)
 {
-    cpu_set_t mine;
+    cpu_set_t mine, other;
     CHECK(crowd_processors(1) >= 1, "one process is a crowd");
     CHECK(crowd_processors(100000) < 100000, "any number of processes is no crowd");
     /* A process that is bound alone, beside others that are not, is no crowd of two: the test's
      * launcher has all. */
     CPU_ZERO(&mine);
+    CPU_ZERO(&other);
     if (sched_getaffinity(0, sizeof(mine), &mine) != 0 || CPU_COUNT(&mine) < 2)
         return;
     for (int cpu = 0; CPU_COUNT(&mine) > 1; cpu++)
-        CPU_CLR(cpu, &mine);
+        if (CPU_ISSET(cpu, &mine)) {
+            CPU_CLR(cpu, &mine);
+            CPU_ZERO(&other);
+            CPU_SET(cpu, &other);
+        }
+    neighbour_looks_around(&mine, &other);
     int status = -1;
     pid_t child = fork();
     if (child == 0) /* bound, while the launcher has not started the other one */

@@ -6,7 +6,7 @@ both="--mca pml multilane --mca btl self,shm --mca pml_multilane_protocol rndv-b
 # What the series changes: the calls of its PML and of osc/rdma, threads, how a job begins and ends. What a
 # sanitizer sees: each kind of memory and each way to go without, once.
 elsewhere_only 'series=shm.@(sizes|traffic.5|traffic.64.multilane|both.sizes|first-thread.*.4|rma|rma.no-single-copy|
-rma.threads|bad-single-copy|copy-refused-later|copy-refused.rma.multilane|hidden|none-left.multilane|no-memfd.5|
+rma.threads|rma.unlike-rings|bad-single-copy|copy-refused-later|copy-refused.rma.multilane|hidden|none-left.multilane|no-memfd.5|
 later-no-copy.4|no-memory|two-pid-namespaces|one-memory|killed)' \
     'asan=shm.@(sizes.@(no-single-copy|small-ring|pieces)|traffic.@(5|5.small-ring|5.pieces|10.*)|grows.large|both.@(sizes|traffic.5|
 first-thread|copy-refused-later)|first-thread.after.4|rma.unlike-rings|rma.threads*|bad-*|lane-latency-of-ages|
@@ -75,14 +75,10 @@ shm_runs() {
     mpi shm.rma 4 $shm --mca osc rdma -- shm_rma
     mpi shm.rma.no-single-copy 4 $shm --mca osc rdma --mca btl_shm_single_copy none -- shm_rma
     # Who answers a get has smaller rings than who asks.
-    if [ "$series" = 4.1 ]; then
-        # shellcheck disable=SC2016
-        mpi shm.rma.unlike-rings 2 $shm --mca osc rdma --mca btl_shm_single_copy none -- /bin/sh -c \
-            '[ "$OMPI_COMM_WORLD_RANK" = 0 ] && export OMPI_MCA_btl_shm_ring_bytes=16k; exec "$0"' \
-            "$build/test/mpi/shm_rma"
-    else
-        skip "${prefix}shm.rma.unlike-rings" "from 5.0 on osc/rdma gets by messages as long as those of who asks, whatever the other end can"
-    fi
+    # shellcheck disable=SC2016
+    mpi shm.rma.unlike-rings 2 $shm --mca osc rdma --mca btl_shm_single_copy none -- /bin/sh -c \
+        '[ "$OMPI_COMM_WORLD_RANK" = 0 ] && export OMPI_MCA_btl_shm_ring_bytes=16k; exec "$0"' \
+        "$build/test/mpi/shm_rma"
     mpi shm.rma.threads 2 $shm --mca osc rdma -- shm_rma 4
     mpi shm.rma.threads.no-single-copy 2 $shm --mca osc rdma --mca btl_shm_single_copy none -- shm_rma 4
     mpi_fails shm.bad-single-copy 'btl_shm_single_copy is "xpmem"; it can be auto, cma or none' \
