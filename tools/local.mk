@@ -91,6 +91,7 @@ libmultilane_top_la_SOURCES = \
 	tools/top/rank.c tools/top/rank.h \
 	tools/top/show.c tools/top/show.h \
 	tools/top/waited.c \
+	tools/top/whole_job.c tools/top/whole_job.h \
 	tools/top/why.c tools/top/why.h
 libmultilane_top_la_LIBADD = libmultilane_common.la
 bin_PROGRAMS += multilane-top

@@ -13,11 +13,9 @@
 #include <stdint.h>
 
 #define PAGE_FILE_NAME "multilane-page"
-/* A second memfd of the rank, with one word or none, which its user alone may write: bit i asks it
- * to empty its lane of that number (page_lane.number). The rank reads it with pread, once a second,
- * and never writes it; multilane-top changes it under a lock on the file (flock), so that two of
- * them do not undo each other's bits. The word hands over nothing but itself, so no order is needed
- * beside it. What the rank has done stands in its page, as `drained` there. */
+/* A second memfd of the rank, empty or with a struct page_asked, which its user alone may write.
+ * The rank reads it with pread, twice a second, and never writes it; multilane-top changes it under
+ * a lock on the file (flock), so that two of them do not undo each other's bits. */
 #define DRAIN_FILE_NAME "multilane-drain"
 #define DRAIN_LANES     64u
 #define PAGE_MAGIC      UINT64_C(0x0a656761704c4d89) /* 0x89 "MLpage" and a line feed */
@@ -257,6 +255,18 @@ struct page {
     struct page_waited waited[PAGE_WAITED];
     struct page_message posted[PAGE_MESSAGES];
     struct page_message unexpected[PAGE_MESSAGES];
+};
+
+/* --- what a rank is asked --- */
+
+#define PAGE_FOLDER 256
+
+struct page_asked {
+    uint64_t
+        drained;     /* bit i: empty the lane of that number (page_lane.number); see page.drained */
+    uint32_t number; /* another one than before: bring the pages of the whole job together; */
+    uint32_t reserved;
+    char folder[PAGE_FOLDER]; /* in this folder of its user, as files of ranks; written before */
 };
 
 /* --- the file of a rank whose events are kept (pml_multilane_blackbox) --- */

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Starts programs that hang, and some that do not, and asks multilane-top --why for the culprit.
 
-    test/mpi/hangs.py BUILD MPIRUN hangs|healthy COUNT [mpirun's arguments]
+    test/mpi/hangs.py BUILD MPIRUN hangs|healthy|across COUNT [mpirun's arguments]
 
 `hangs`: COUNT hangs by seed, in turn of each kind of test/mpi/hang.c; all but one in 25 must be
-explained. `healthy`: COUNT programs that go on; none of them may be called hung. Prints a table, with how
+explained. `healthy`: COUNT programs that go on; none of them may be called hung. `across`, in test/lab/rails:
+COUNT hangs of two ranks on each host, which multilane-top --job explains on each host; a rank of another host
+that computes or is stopped is named as one that does not answer. Prints a table, with how
 long each answer took; the exit status is 1 where that does not hold.
 """
 
@@ -20,6 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 KINDS = ("no-receive", "wrong-tag", "wrong-communicator", "cycle", "stopped", "computes",
          "collectives", "lost-message", "no-credit", "lock")
 SIZES = (4, 3, 8, 2, 16, 5, 32, 6, 64)
+ACROSS = ("no-receive", "computes", "wrong-tag", "collectives", "cycle", "stopped", "wrong-communicator",
+          "no-credit")
 MORE = {
     "cycle": ["--mca", "pml_multilane_eager_max", "16k"],
     "no-credit": ["--mca", "pml_multilane_unexpected_max", "256k"],
@@ -48,7 +52,7 @@ def environment(build, kind):
 def start(build, mpirun, arguments, case):
     command = [mpirun, "-n", str(case.ranks), "--mca", "pml", "multilane"]
     command += MORE.get(case.kind, []) + arguments
-    if case.kind != "lost-message":
+    if case.kind != "lost-message" and "btl" not in arguments:
         command += ["--mca", "btl", "self,shm"]
     command += [f"{build}/test/mpi/hang", case.kind, str(case.seed)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -94,9 +98,9 @@ def kill_all(job):
     end(job)
 
 
-def ask(build, job):
+def ask(build, *whom):
     begun = time.monotonic()
-    done = subprocess.run([f"{build}/multilane-top", "--why", "--json", str(job.pid)],
+    done = subprocess.run([f"{build}/multilane-top", "--why", "--json", *whom],
                           capture_output=True, text=True, check=False)
     seconds = time.monotonic() - begun
     if done.returncode == 2:
@@ -139,9 +143,57 @@ def hang_try(build, mpirun, arguments, case):
         deadline = time.monotonic() + SETTLED_S
         while not case.good and time.monotonic() < deadline:
             time.sleep(0.3)  # for the last rank to come to where it hangs
-            report, case.seconds, case.why = ask(build, job)
+            report, case.seconds, case.why = ask(build, str(job.pid))
             case.good = report is not None and len(report["ranks"]) == case.ranks and \
                 is_found(report, case)
+    finally:
+        kill_all(job)
+
+
+def host_of(pid):
+    """In the lab each host has a namespace of its own."""
+    return os.readlink(f"/proc/{pid}/ns/net")
+
+
+def ranks_by_host(build):
+    """{host: {rank: pid}} of the lab's only job."""
+    hosts = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                words = dict(word.partition(b"=")[::2] for word in file.read().split(b"\0"))
+            if os.readlink(f"/proc/{pid}/exe") == f"{build}/test/mpi/hang":
+                hosts.setdefault(host_of(pid), {})[int(words[b"OMPI_COMM_WORLD_RANK"])] = pid
+        except (OSError, KeyError):
+            pass
+    return hosts
+
+
+def host_tells(build, case, ranks):
+    """Asked on one host: the cause, or who does not answer."""
+    culprit = int(case.expected[1])
+    pid = next(ranks[rank] for rank in sorted(ranks) if rank != culprit)
+    report, seconds, case.why = ask(build, "--job", pid)
+    case.seconds = max(case.seconds, seconds)
+    if case.kind in ("computes", "stopped") and culprit not in ranks:
+        case.found = "no answer"
+        return report is not None and len(report["ranks"]) == case.ranks - 1 and f"rank {culprit} " in case.why
+    return report is not None and len(report["ranks"]) == case.ranks and is_found(report, case) and \
+        all(cause["kind"] != "lane-down" for cause in report["causes"])
+
+
+def across_try(build, mpirun, arguments, case):
+    job = start(build, mpirun, arguments, case)
+    try:
+        if not culprit_await(job, case):
+            return
+        time.sleep(1)  # for the last rank to come to where it hangs
+        hosts = ranks_by_host(build)
+        deadline = time.monotonic() + SETTLED_S
+        while not case.good and time.monotonic() < deadline:
+            case.seconds = 0
+            case.good = sum(map(len, hosts.values())) == case.ranks and \
+                all(host_tells(build, case, ranks) for ranks in hosts.values())
     finally:
         kill_all(job)
 
@@ -154,7 +206,7 @@ def healthy_try(build, mpirun, arguments, case):
             return
         case.good = True
         while job.poll() is None and looks < 40 and case.good:
-            report, case.seconds, _ = ask(build, job)
+            report, case.seconds, _ = ask(build, str(job.pid))
             if report is None:
                 break
             looks += 1
@@ -169,6 +221,8 @@ def healthy_try(build, mpirun, arguments, case):
 
 def cases_of(what, count):
     cases = []
+    if what == "across":
+        return [Case(ACROSS[seed % len(ACROSS)], seed, 8) for seed in range(1, count + 1)]
     for seed in range(1, count + 1):
         size = SIZES[(seed - 1) // len(KINDS) * 2 % len(SIZES)] if what == "hangs" else \
             SIZES[(seed - 1) % 6]
@@ -180,8 +234,8 @@ def cases_of(what, count):
 def main():
     build, mpirun, what, count = sys.argv[1:5]
     arguments, cases = sys.argv[5:], cases_of(what, int(count))
-    attempt = hang_try if what == "hangs" else healthy_try
-    with ThreadPoolExecutor(max_workers=3) as pool:
+    attempt = {"hangs": hang_try, "healthy": healthy_try, "across": across_try}[what]
+    with ThreadPoolExecutor(max_workers=1 if what == "across" else 3) as pool:
         list(pool.map(lambda case: attempt(build, mpirun, arguments, case), cases))
     print("seed kind                 ranks  answer s  expected                     found")
     for case in cases:

@@ -301,7 +301,7 @@ void job_control(int rank, int lane, uint8_t type, const void *body, size_t leng
 {
     struct {
         struct wire_base base;
-        unsigned char body[sizeof(struct wire_rtr)];
+        unsigned char body[sizeof(struct wire_page)];
     } header = {.base = {.type = type, .from = (uint32_t) rank}};
     memcpy(header.body, body, length);
     job_bytes(rank, lane, &header, sizeof(header.base) + length, payload, size);

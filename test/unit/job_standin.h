@@ -51,7 +51,7 @@ struct job_sent {
     int rank, lane;
     uint8_t type;
     size_t length;
-    unsigned char bytes[256]; /* as many of them as fit, header and all */
+    unsigned char bytes[288]; /* as many of them as fit, header and all */
 };
 
 extern struct job_sent job_sent[];

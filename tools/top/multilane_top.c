@@ -19,13 +19,14 @@
 #include "tools/top/find.h"
 #include "tools/top/left.h"
 #include "tools/top/show.h"
+#include "tools/top/whole_job.h"
 
 enum mode { MODE_LIVE, MODE_ONCE, MODE_JSON, MODE_PROMETHEUS, MODE_DUMP, MODE_CALLS, MODE_DRAIN };
 
 struct options {
     struct choice choice;
     enum mode mode;
-    bool why, waited;
+    bool why, waited, whole_job;
     double interval_s;
     uint64_t count; /* of tables; 0: no end */
     struct view view;
@@ -48,6 +49,7 @@ static const char usage[] =
     "number, the process of a rank, or mpirun's; without one, the only job here.\n\n"
     "  --why            what each rank waits for, and the cause if nothing goes on\n"
     "  --waited         for how long each has waited, for what, and the others for it\n"
+    "  --job            of all nodes: asked over the lanes of the job; one table, or with --why\n"
     "  --once           one table, then end\n"
     "  --json           all that is known, for programs; with --why the causes too\n"
     "  --prometheus     metrics in the text format of Prometheus\n"
@@ -81,12 +83,18 @@ static void pause_s(double seconds)
         ;
 }
 
+/* There is no second look. */
+static bool is_still(const struct options *options)
+{
+    return options->file_count || options->whole_job;
+}
+
 /* --- one report ------------------------------------------------------------------------------- */
 
 /* The same hang again? A rank may have been between two waits. */
 static bool hang_confirm(struct ranks *ranks, struct why *why, const struct options *options)
 {
-    if (!why->is_hang || options->file_count)
+    if (!why->is_hang || is_still(options))
         return true;
     why_free(why);
     pause_s(SECOND_PAUSE_S);
@@ -105,7 +113,7 @@ static void table(const struct ranks *ranks, const struct why *why, const struct
 static int report(struct ranks *ranks, const struct options *options)
 {
     struct why why;
-    if (!options->file_count) {
+    if (!is_still(options)) {
         pause_s(options->why ? FIRST_PAUSE_S : options->interval_s < 0.3 ? 0.3 : FIRST_PAUSE_S);
         ranks_look(ranks, false);
     }
@@ -267,6 +275,7 @@ static int options_parse(int count, char **arguments, struct options *options)
     const struct option_row rows[] = {
         {"why", OPTION_FLAG, &options->why, NULL, NULL},
         {"waited", OPTION_FLAG, &options->waited, NULL, NULL},
+        {"job", OPTION_FLAG, &options->whole_job, NULL, NULL},
         {"once", OPTION_FLAG, &once, NULL, NULL},
         {"json", OPTION_FLAG, &json, NULL, NULL},
         {"prometheus", OPTION_FLAG, &prometheus, NULL, NULL},
@@ -291,6 +300,9 @@ static int options_parse(int count, char **arguments, struct options *options)
         return 0;
     }
     bool drains = options->drain || options->restore;
+    if (options->whole_job && (drains || reads || options->choice.all))
+        return fail("--job is for one job that runs, and goes with no --drain, --restore, --read "
+                    "and --all");
     if (drains && (reads || (options->drain && options->restore)))
         return fail("--drain and --restore each go alone, and are for ranks that run");
     options->mode = drains       ? MODE_DRAIN
@@ -348,6 +360,8 @@ int main(int count, char **arguments)
         return fail("--calls needs --read, and a folder where ranks left their files");
     bool is_found = options.file_count ? files_load(&ranks, &left, &options, why, sizeof(why))
                                        : ranks_find_all(&options.choice, &ranks, why, sizeof(why));
+    if (is_found && options.whole_job)
+        is_found = whole_job_load(options.choice.number, &ranks, &left, why, sizeof(why));
     if (!is_found)
         status = fail(why);
     else if (options.mode == MODE_CALLS)
@@ -355,7 +369,7 @@ int main(int count, char **arguments)
             left_show(stdout, &left, options.count ? options.count : 10) ? 0 : fail("no memory");
     else if (options.mode == MODE_DRAIN)
         status = drain(&ranks, &options);
-    else if (options.mode == MODE_LIVE && !options.why && !options.file_count)
+    else if (options.mode == MODE_LIVE && !options.why && !is_still(&options))
         status = live(&ranks, &options);
     else
         status = report(&ranks, &options);

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +108,24 @@ bool drain_change(int pid, uint64_t lanes, bool is_drain)
     bool is_done = word_change(fd, lanes, is_drain);
     int error = errno;
     close(fd);
+    errno = error;
+    return is_done;
+}
+
+bool pages_ask(int pid, const char *folder)
+{
+    enum page_found found;
+    struct page_asked asked = {.number = 0};
+    int fd = file_open(pid, DRAIN_FILE_NAME, O_RDWR, &found);
+    size_t head = offsetof(struct page_asked, folder);
+    snprintf(asked.folder, sizeof(asked.folder), "%s", folder);
+    bool is_done = fd >= 0 && flock(fd, LOCK_EX) == 0 && pread(fd, &asked, head, 0) >= 0 &&
+                   pwrite(fd, asked.folder, sizeof(asked.folder), (off_t) head) > 0;
+    asked.number += asked.number == UINT32_MAX ? 2 : 1; /* never 0 */
+    is_done = is_done && pwrite(fd, &asked, head, 0) == (ssize_t) head;
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
     errno = error;
     return is_done;
 }

@@ -24,6 +24,9 @@ enum page_found sample_read(int pid, struct sample *sample, char why[PAGE_COMPLA
  * it cannot be written, and errno says why. */
 bool drain_change(int pid, uint64_t lanes, bool is_drain);
 
+/* Asks the process to bring the pages of its job together in the folder. False: as above. */
+bool pages_ask(int pid, const char *folder);
+
 /* The parent of a process; 0: unknown. */
 int process_parent(int pid);
 

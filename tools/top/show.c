@@ -347,8 +347,8 @@ static void verdict_print(FILE *file, const struct ranks *ranks, const struct wh
     if (!ranks_have_jobs(ranks) && ranks->count < page->job_size)
         fprintf(
             file,
-            "  %zu of its %u ranks are seen from here: use --dump on the other nodes, and --read "
-            "for one report.\n",
+            "  %zu of its %u ranks are seen: --job asks those of other nodes; where they do not "
+            "answer, use --dump there, and --read for one report.\n",
             ranks->count, page->job_size);
 }
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 struct page *own_page;
 struct page_event *own_events;
 _Atomic uint64_t own_drain;
+static _Atomic uint32_t own_asks; /* page_asked.number; relaxed: it is read again */
 static int page_fd = -1, drain_fd = -1;
 static char file_path[PATH_MAX]; /* empty: there is no file */
 
@@ -86,14 +88,31 @@ static void drain_open(void)
     drain_fd = -1;
 }
 
+/* What is not there whole is not asked. */
 void own_page_drain_read(void)
 {
-    uint64_t word;
-    if (drain_fd >= 0)
-        atomic_store_explicit(
-            &own_drain,
-            pread(drain_fd, &word, sizeof(word), 0) == (ssize_t) sizeof(word) ? word : 0,
-            memory_order_relaxed); /* own_page_drain */
+    struct page_asked asked = {0};
+    const size_t head = offsetof(struct page_asked, folder);
+    if (drain_fd < 0)
+        return;
+    ssize_t got = pread(drain_fd, &asked, head, 0);
+    if (got < (ssize_t) sizeof(asked.drained))
+        asked.drained = 0;
+    if (got < (ssize_t) head)
+        asked.number = 0;
+    atomic_store_explicit(&own_drain, asked.drained, memory_order_relaxed); /* own_page_drain */
+    atomic_store_explicit(&own_asks, asked.number, memory_order_relaxed);
+}
+
+uint32_t own_page_asks(void)
+{
+    return atomic_load_explicit(&own_asks, memory_order_relaxed);
+}
+
+void own_page_folder(char path[PAGE_FOLDER])
+{
+    ssize_t got = pread(drain_fd, path, PAGE_FOLDER - 1, offsetof(struct page_asked, folder));
+    path[got > 0 ? got : 0] = '\0';
 }
 
 /* The file has its blocks from the start: on a full disk a store would end the process. */
@@ -161,6 +180,7 @@ void own_page_close(void)
     own_events = NULL;
     page_fd = drain_fd = -1;
     atomic_store_explicit(&own_drain, 0, memory_order_relaxed);
+    atomic_store_explicit(&own_asks, 0, memory_order_relaxed);
 }
 
 static _Atomic uint64_t *sequence(void)

@@ -33,6 +33,10 @@ static inline uint64_t own_page_drain(void)
 
 void own_page_drain_read(void);
 
+/* The number of the last question for the pages of the job, as above; 0: none. Its folder. */
+uint32_t own_page_asks(void);
+void own_page_folder(char path[PAGE_FOLDER]);
+
 /* Around changes of what the sequence guards. One thread at a time: the caller holds the lock of
  * wait_stories (request/wait_story.h), or there are no threads. */
 void own_page_change(void);

@@ -21,6 +21,7 @@
 #include "liveness/lost.h"
 #include "liveness/notes.h"
 #include "base/multilane.h"
+#include "report/job_pages.h"
 #include "request/recv_request.h"
 
 /* The header lies in the first segment. Nothing of it is used before it is checked. */
@@ -146,6 +147,8 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         struct wire_credit credit;
         struct wire_note note;
         struct wire_time time;
+        struct wire_page_ask page_ask;
+        struct wire_page page;
     } body;
     bool good = false;
 
@@ -201,6 +204,14 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         good = read_bytes(reader, &body.time, sizeof(body.time));
         if (good)
             timer_answered(peer, &body.time);
+        break;
+    case WIRE_PAGE_ASK:
+        good = read_bytes(reader, &body.page_ask, sizeof(body.page_ask)) &&
+               job_pages_asked(peer, &body.page_ask);
+        break;
+    case WIRE_PAGE:
+        good =
+            read_bytes(reader, &body.page, sizeof(body.page)) && job_pages_came(peer, &body.page);
         break;
     default:
         break;

@@ -11,8 +11,8 @@
 #include "contact/peer_lanes.h"
 #include "plan/peer_class.h"
 
-/* The word is read in one of so many looks: once a second. */
-#define LOOKS 10u
+/* What is asked is read in one of so many looks: twice a second. */
+#define LOOKS 5u
 
 static struct {
     _Atomic bool inside;   /* a thread is in drain_look */

@@ -119,9 +119,11 @@ static void delivery_fill(const struct peer *peer, struct page_peer *row)
     OPAL_THREAD_UNLOCK(&delivery->lock);
 }
 
+/* One that was never needed may never have been tried. */
 static bool is_down(const struct lane *lane)
 {
-    return lane_is_out(lane, LANE_OUT_DOWN) || !lane_is_up(lane);
+    return lane_is_out(lane, LANE_OUT_DOWN) ||
+           (!lane_is_up(lane) && lane_state(lane) != LANE_UNPROVEN);
 }
 
 static bool is_drained(const struct lane *lane)

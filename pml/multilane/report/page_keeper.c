@@ -10,6 +10,7 @@
 #include "base/parameters.h"
 #include "common/report/page_text.h"
 #include "liveness/drain.h"
+#include "report/job_pages.h"
 #include "report/page_fill.h"
 #include "report/wait_rows.h"
 #include "report/waited.h"
@@ -132,8 +133,10 @@ static void page_look(uint64_t now)
         hangs_say(now);
     }
     OPAL_THREAD_UNLOCK(&wait_stories.lock);
-    if (is_due)
-        drain_look(); /* takes locks that are not taken inside that one */
+    if (is_due) { /* both take locks that are not taken inside that one */
+        drain_look();
+        job_pages_look();
+    }
 }
 
 static void page_look_now(void)
@@ -170,6 +173,7 @@ int page_keeper_begin(void)
     own_page_round(own_page->started_ns);
     finalize_told = false;
     waited_forget();
+    job_pages_begin();
     waiting_look_by(page_look_now);
     return opal_progress_register_lp(page_progress);
 }
@@ -178,6 +182,7 @@ void page_keeper_end(void)
 {
     waiting_look_by(NULL);
     opal_progress_unregister(page_progress);
+    job_pages_end();
     own_page_close();
     wait_stories_fini();
 }

@@ -7,7 +7,7 @@
 
 /* The modex record (record.h) settles version and byte order once; no header repeats them.
  * Fields are in host byte order, which the record has found equal at both ends. */
-#define WIRE_VERSION 12
+#define WIRE_VERSION 13
 
 /* One BTL tag for everything: the first of the tags that Open MPI gives to the PML. */
 #define WIRE_TAG 0x50
@@ -31,6 +31,8 @@ enum wire_type {
     WIRE_CREDIT,    /* new limits of flow control (flow.h) */
     WIRE_NOTE,      /* what the two ends of a broken lane tell each other (struct wire_note) */
     WIRE_TIME,      /* a timed message is complete at the receiver */
+    WIRE_PAGE_ASK,  /* send your page (multilane/page.h), as a tool wants it of all */
+    WIRE_PAGE,      /* a block of it */
     WIRE_TYPES
 };
 
@@ -207,6 +209,20 @@ struct wire_credit {
     uint32_t headers; /* and for RTS */
 };
 
+struct wire_page_ask {
+    uint32_t number; /* of the question, at the sender */
+    uint32_t reserved;
+};
+
+#define WIRE_PAGE_BYTES 256
+
+struct wire_page {
+    uint32_t number; /* of the question that it answers */
+    uint16_t block;  /* of the page; those that are all zero are not sent */
+    uint16_t blocks; /* that are sent */
+    unsigned char bytes[WIRE_PAGE_BYTES];
+};
+
 /* No frame is sent so far ahead of the first unacknowledged one. */
 #define WIRE_FRAME_WINDOW 8192u
 
@@ -235,6 +251,8 @@ static inline uint64_t wire_keys_length(const struct wire_key *key)
      sizeof(struct wire_handle) + sizeof(struct wire_rtr) + WIRE_KEY_MAX)
 
 _Static_assert(sizeof(struct wire_base) == 8, "layout of the wire");
+_Static_assert(sizeof(struct wire_page) == 264, "layout of the wire");
+_Static_assert(sizeof(struct wire_page) <= sizeof(struct wire_rtr) + WIRE_KEY_MAX, "its room");
 _Static_assert(sizeof(struct wire_match) == 16, "layout of the wire");
 _Static_assert(sizeof(struct wire_part) == 32, "layout of the wire");
 _Static_assert(sizeof(struct wire_key) == 16, "layout of the wire");

@@ -2,7 +2,7 @@
 # Alone: it measures rails, and then runs two tests beside each other itself.
 # Two and three hosts with one, two and three tcp rails of different speeds: order and contents.
 # Rails are cut in the same way under each series; what it changes is errors that return, and lanes of two kinds.
-elsewhere_only 'series=rails.@(are-used|round-trip|ring.2|mix.two-local-two-far|failover.cut|failover.return|sock.@(one-is-cut|leads-nowhere|round-trip|resets)|across.in-turn)'
+elsewhere_only 'series=rails.@(are-used|round-trip|ring.2|mix.two-local-two-far|failover.cut|failover.return|sock.@(one-is-cut|leads-nowhere|round-trip|resets)|across.in-turn|whole-job)'
 build_root=$build packages_need iproute2 mount >"$build/rails-packages.log" 2>&1
 rails_reason=$("$top/test/lab/rails" --check 2>&1)
 if [ -n "$rails_reason" ]; then
@@ -15,7 +15,7 @@ if [ -n "${MULTILANE_LONG:-}" ]; then rails_seconds=30; else rails_seconds=2; fi
 rails_mpi() {
     local name=$1 ranks=$2 rates=$3 lab=()
     shift 3
-    if [[ ${1:-} == --at || ${1:-} == --begin || ${1:-} == --hosts ]]; then
+    if [[ ${1:-} == --at || ${1:-} == --begin || ${1:-} == --hosts || ${1:-} == --shared ]]; then
         while [ "$1" != -- ]; do lab+=("$1"); shift; done
         shift
     fi
@@ -327,6 +327,12 @@ rails_across_lost() {
 }
 limit_s=30 beside check "${prefix}rails.across.lost" rails_across_lost
 wait
+# Two ranks on each of four hosts hang: what multilane-top --job finds on each host, by one rank. Half a minute
+# for four.
+if [ -n "$MULTILANE_LONG" ]; then whole_jobs=20; elif [ -z "$whole" ]; then whole_jobs=1; else whole_jobs=4; fi
+[ "$series" = 4.1 ] || [ -n "$MULTILANE_LONG" ] || whole_jobs=2
+check "${prefix}rails.whole-job" "$top/test/lab/rails" --rails 800 --hosts 4 --slots 2 -- "$top/test/mpi/hangs.py" \
+    "$build" "$mpirun" across $whole_jobs --map-by node --bind-to none --mca btl self,shm,sock
 # These measure, or fill the machine.
 check "${prefix}rails.sock.round-trip" rails_round_trip sock
 check "${prefix}rails.sock.goes-on.cut" rails_sock_goes_on cut

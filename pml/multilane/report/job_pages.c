@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Brings the pages of all processes of the job together where a tool asks one of them (struct
+ * page_asked in multilane/page.h):
+ *
+ *   the process asked   job_pages_look    asks all others          WIRE_PAGE_ASK
+ *   each process        job_pages_look    answers by its page      WIRE_PAGE, one for each block
+ *   the process asked   job_pages_came    writes a file of each page that is whole
+ *
+ * A process that computes outside MPI answers later or never, and is waited for by the tool alone.
+ */
+#define _GNU_SOURCE
+#include "report/job_pages.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/multilane.h"
+#include "base/own_page.h"
+#include "contact/contact.h"
+#include "delivery/control.h"
+#include "request/wait_story.h"
+
+#define BLOCKS ((sizeof(struct page) + WIRE_PAGE_BYTES - 1) / WIRE_PAGE_BYTES)
+
+/* So many processes are asked in a look, of which there are ten a second: their answers come while
+ * the program's messages do. */
+#define ASKED_IN_A_LOOK 64
+
+/* After so many looks no more answers are taken. */
+#define LOOKS_MOST 150
+
+/* Processes that ask at one time; more of them ask in vain, which their tools see. */
+#define ASKERS 8
+
+struct assembly {
+    bool has[BLOCKS];
+    uint32_t count; /* of blocks that are there */
+    struct page page;
+};
+
+static struct {
+    _Atomic bool inside; /* a thread is in job_pages_look */
+    opal_mutex_t lock;   /* of what follows */
+    uint32_t number;     /* of what was asked last; 0: nothing */
+    int folder;          /* where pages go; below 0: nothing is asked */
+    uint32_t next;       /* the process to ask next, */
+    uint32_t looks;      /* and looks since then; for the thread inside */
+    struct assembly **parts;
+    struct asker {
+        struct peer *peer;
+        uint32_t number;
+    } askers[ASKERS];
+    _Atomic uint32_t asker_count; /* relaxed: written with the lock, read without it as a hint */
+} pages = {.folder = -1};
+
+void job_pages_begin(void)
+{
+    OBJ_CONSTRUCT(&pages.lock, opal_mutex_t);
+}
+
+static uint32_t asker_count(void)
+{
+    return atomic_load_explicit(&pages.asker_count, memory_order_relaxed);
+}
+
+static void asker_count_set(uint32_t count)
+{
+    atomic_store_explicit(&pages.asker_count, count, memory_order_relaxed);
+}
+
+/* --- asking ----------------------------------------------------------------------------------- */
+
+/* With the lock held. */
+static void asking_end(void)
+{
+    for (uint32_t rank = 0; pages.parts && rank < own_page->job_size; rank++)
+        free(pages.parts[rank]);
+    free(pages.parts);
+    pages.parts = NULL;
+    if (pages.folder >= 0)
+        close(pages.folder);
+    pages.folder = -1;
+}
+
+void job_pages_end(void)
+{
+    OPAL_THREAD_LOCK(&pages.lock);
+    asking_end();
+    pages.number = 0;
+    asker_count_set(0);
+    OPAL_THREAD_UNLOCK(&pages.lock);
+    OBJ_DESTRUCT(&pages.lock);
+}
+
+/* As pml_multilane_blackbox leaves it, with no events. It has its name when it is whole. */
+static void page_write(const struct page *page)
+{
+    char name[64], whole[64];
+    snprintf(name, sizeof(name), "part.%u", page->me.rank);
+    snprintf(whole, sizeof(whole), PAGE_FILE_NAME ".%u.%u", page->me.job, page->me.rank);
+    int fd = openat(pages.folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return; /* the tool has gone */
+    if (write(fd, page, sizeof(*page)) == (ssize_t) sizeof(*page) &&
+        ftruncate(fd, sizeof(struct page_file)) == 0)
+        (void) renameat(pages.folder, name, pages.folder, whole);
+    close(fd);
+}
+
+/* The user's own folder, which no other may write; -1 and errno. */
+static int folder_open(const char *path)
+{
+    struct stat found;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, &found) == 0 && found.st_uid == geteuid() && !(found.st_mode & 077))
+        return fd;
+    if (fd >= 0) {
+        close(fd);
+        errno = EPERM;
+    }
+    return -1;
+}
+
+static struct page *page_copy(void)
+{
+    struct page *copy = malloc(sizeof(*copy));
+    OPAL_THREAD_LOCK(&wait_stories.lock); /* page_fill */
+    if (copy)
+        *copy = *own_page;
+    OPAL_THREAD_UNLOCK(&wait_stories.lock);
+    return copy;
+}
+
+static void asking_begin(uint32_t number)
+{
+    char path[PAGE_FOLDER];
+    struct page *own = page_copy();
+    own_page_folder(path);
+    OPAL_THREAD_LOCK(&pages.lock);
+    asking_end();
+    pages.number = number;
+    pages.next = pages.looks = 0;
+    pages.folder = folder_open(path);
+    if (pages.folder < 0)
+        opal_output_verbose(10, ompi_pml_base_framework.framework_output,
+                            "multilane: the pages of the job are not brought together in %s: %s",
+                            path, strerror(errno));
+    else
+        pages.parts = calloc(own_page->job_size, sizeof(struct assembly *));
+    if (!pages.parts || !own)
+        asking_end();
+    else
+        page_write(own);
+    OPAL_THREAD_UNLOCK(&pages.lock);
+    free(own);
+}
+
+static void others_ask(void)
+{
+    const struct wire_page_ask ask = {.number = pages.number};
+    for (int i = 0; i < ASKED_IN_A_LOOK && pages.next < own_page->job_size; i++) {
+        uint32_t rank = pages.next++;
+        opal_process_name_t name = {.jobid = multilane.me.jobid, .vpid = rank};
+        struct peer *peer = rank == multilane.me.vpid ? NULL : peer_contact(name, NULL);
+        if (peer && !lost_or_dead(peer))
+            control_send(peer_control_lane(peer), WIRE_PAGE_ASK, &ask, sizeof(ask));
+    }
+}
+
+/* --- answers ---------------------------------------------------------------------------------- */
+
+bool job_pages_asked(struct peer *peer, const struct wire_page_ask *ask)
+{
+    OPAL_THREAD_LOCK(&pages.lock);
+    uint32_t count = asker_count();
+    if (count < ASKERS) {
+        pages.askers[count] = (struct asker){peer, ask->number};
+        asker_count_set(count + 1);
+    }
+    OPAL_THREAD_UNLOCK(&pages.lock);
+    return true;
+}
+
+static bool is_empty(const unsigned char *bytes)
+{
+    for (size_t i = 0; i < WIRE_PAGE_BYTES; i++)
+        if (bytes[i])
+            return false;
+    return true;
+}
+
+/* Most rows of a page are not in use. */
+static void answer(const struct asker *asker)
+{
+    static const struct wire_page none;
+    unsigned char *bytes = calloc(BLOCKS, WIRE_PAGE_BYTES);
+    struct page *page = page_copy();
+    struct wire_page part = none;
+    part.number = asker->number;
+    if (page && bytes)
+        memcpy(bytes, page, sizeof(*page));
+    for (size_t i = 0; page && bytes && i < BLOCKS; i++)
+        part.blocks += !is_empty(bytes + i * WIRE_PAGE_BYTES);
+    for (size_t i = 0; part.blocks && i < BLOCKS && !lost_or_dead(asker->peer); i++) {
+        if (is_empty(bytes + i * WIRE_PAGE_BYTES))
+            continue;
+        part.block = (uint16_t) i;
+        memcpy(part.bytes, bytes + i * WIRE_PAGE_BYTES, WIRE_PAGE_BYTES);
+        control_send(peer_control_lane(asker->peer), WIRE_PAGE, &part, sizeof(part));
+    }
+    free(page);
+    free(bytes);
+}
+
+static void askers_answer(void)
+{
+    struct asker asker;
+    uint32_t left;
+    do {
+        OPAL_THREAD_LOCK(&pages.lock);
+        left = asker_count();
+        if (left) {
+            asker = pages.askers[left - 1];
+            asker_count_set(left - 1);
+        }
+        OPAL_THREAD_UNLOCK(&pages.lock);
+        if (left)
+            answer(&asker);
+    } while (left > 1);
+}
+
+/* With the lock held. */
+static void part_add(struct assembly **slot, const struct peer *peer, const struct wire_page *part)
+{
+    struct assembly *assembly = *slot = *slot ? *slot : calloc(1, sizeof(**slot));
+    size_t at = (size_t) part->block * WIRE_PAGE_BYTES;
+    size_t left = sizeof(assembly->page) - at;
+    if (!assembly || assembly->has[part->block]) /* twice, where a lane was lost */
+        return;
+    assembly->has[part->block] = true;
+    memcpy((unsigned char *) &assembly->page + at, part->bytes,
+           left < WIRE_PAGE_BYTES ? left : WIRE_PAGE_BYTES);
+    if (++assembly->count < part->blocks)
+        return;
+    if (assembly->page.me.rank == peer->name.vpid && assembly->page.me.job == peer->name.jobid)
+        page_write(&assembly->page);
+    free(assembly);
+    *slot = NULL;
+}
+
+bool job_pages_came(struct peer *peer, const struct wire_page *part)
+{
+    if (part->block >= BLOCKS || part->blocks > BLOCKS || peer->is_of_other_job ||
+        peer->name.vpid >= own_page->job_size)
+        return false;
+    OPAL_THREAD_LOCK(&pages.lock);
+    if (pages.parts && part->number == pages.number) /* else: it answers an earlier tool */
+        part_add(&pages.parts[peer->name.vpid], peer, part);
+    OPAL_THREAD_UNLOCK(&pages.lock);
+    return true;
+}
+
+/* --- both ------------------------------------------------------------------------------------- */
+
+void job_pages_look(void)
+{
+    uint32_t asked = own_page_asks();
+    if (OPAL_LIKELY(asked == pages.number && asker_count() == 0 && pages.folder < 0) ||
+        atomic_exchange_explicit(&pages.inside, true, memory_order_acquire)) /* the next thread */
+        return;
+    if (asked != pages.number)
+        asking_begin(asked);
+    if (pages.folder >= 0)
+        others_ask();
+    if (pages.folder >= 0 && ++pages.looks > LOOKS_MOST) {
+        OPAL_THREAD_LOCK(&pages.lock);
+        asking_end();
+        OPAL_THREAD_UNLOCK(&pages.lock);
+    }
+    askers_answer();
+    atomic_store_explicit(&pages.inside, false, memory_order_release);
+}

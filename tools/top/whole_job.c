@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rank leaves the pages in a folder, as pml_multilane_blackbox does. */
+#define _GNU_SOURCE
+#include "tools/top/whole_job.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/lock/clock.h"
+#include "common/model/number.h"
+#include "tools/top/find.h"
+#include "tools/top/page_read.h"
+
+/* A rank looks ten times a second, and reads what it is asked in every fifth look. When so long no
+ * page came, those that are missing will not come. */
+#define SILENCE_MS 1000u
+#define LOOK_NS    20000000l
+
+static bool is_page(const struct dirent *entry)
+{
+    return strncmp(entry->d_name, PAGE_FILE_NAME, strlen(PAGE_FILE_NAME)) == 0;
+}
+
+static uint32_t pages_count(const char *path)
+{
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    uint32_t count = 0;
+    while (folder && (entry = readdir(folder)))
+        count += is_page(entry);
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+static void folder_remove(const char *path)
+{
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    while (folder && (entry = readdir(folder)))
+        if (entry->d_name[0] != '.')
+            (void) unlinkat(dirfd(folder), entry->d_name, 0);
+    if (folder)
+        closedir(folder);
+    (void) rmdir(path);
+}
+
+static void pages_await(const char *path, uint32_t wanted)
+{
+    uint64_t since_ms = clock_coarse_ms();
+    uint32_t count = 0;
+    while (count < wanted && clock_coarse_ms() - since_ms < SILENCE_MS) {
+        uint32_t before = count;
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+        count = pages_count(path);
+        if (count != before)
+            since_ms = clock_coarse_ms();
+    }
+}
+
+/* The process that the user names; or one that waits in MPI, which looks soon. */
+static const struct rank *asked_of(const struct ranks *ranks, const char *number)
+{
+    for (size_t i = 0; number && i < ranks->count; i++)
+        if (ranks->list[i].pid == atoi(number))
+            return &ranks->list[i];
+    for (size_t i = 0; i < ranks->count; i++)
+        if (ranks->list[i].second.page.wait_count)
+            return &ranks->list[i];
+    return &ranks->list[0];
+}
+
+/* What computes here does not answer, and can be looked at all the same. */
+static void own_add(struct ranks *ranks, const struct ranks *here, const struct page *asked)
+{
+    for (size_t i = 0; i < here->count; i++) {
+        const struct page *page = &here->list[i].second.page;
+        struct rank *rank = NULL;
+        if (page->me.job == asked->me.job && strcmp(page->host, asked->host) == 0 &&
+            ranks_find(ranks, &page->me) < 0)
+            rank = ranks_add(ranks, here->list[i].pid);
+        if (rank)
+            *rank = here->list[i];
+        ranks_sort(ranks);
+    }
+}
+
+static bool has_rank(const struct ranks *ranks, const struct page *asked, uint32_t number)
+{
+    return ranks_find(ranks, &(struct page_process){asked->me.job, number}) >= 0;
+}
+
+static void missing_say(const struct ranks *ranks, const struct page *asked)
+{
+    char text[256] = "";
+    uint32_t missing = 0;
+    for (uint32_t first = 0, next; first < asked->job_size; first = next) {
+        bool is_here = has_rank(ranks, asked, first);
+        for (next = first + 1; next < asked->job_size && has_rank(ranks, asked, next) == is_here;
+             next++)
+            ;
+        if (is_here)
+            continue;
+        text_more(text, sizeof(text), next - first > 1 ? "%s%u-%u" : "%s%u", missing ? ", " : "",
+                  first, next - 1);
+        missing += next - first;
+    }
+    if (missing)
+        fprintf(stderr,
+                "multilane-top: no answer from rank%s %s of other nodes: %s outside MPI, or %s "
+                "lost.\n",
+                missing == 1 ? "" : "s", text, missing == 1 ? "it computes" : "they compute",
+                missing == 1 ? "is" : "are");
+}
+
+/* By a descriptor of this process: the rank may have another /tmp. */
+static bool folder_ask(const char *path, int pid)
+{
+    char reached[64];
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    snprintf(reached, sizeof(reached), "/proc/%d/fd/%d", (int) getpid(), folder);
+    return folder >= 0 && pages_ask(pid, reached); /* open until this program ends */
+}
+
+/* False: none came. */
+static bool pages_take(const char *path, int pid, const struct page *asked, struct ranks *ranks,
+                       struct left *left, char *why, size_t size)
+{
+    if (!folder_ask(path, pid)) {
+        snprintf(why, size, "process %d cannot be asked: %s", pid, strerror(errno));
+        return false;
+    }
+    pages_await(path, asked->job_size);
+    if (pages_count(path) > 0)
+        return left_load(path, ranks, left, why, size);
+    snprintf(why, size,
+             "rank %u (process %d) does not answer: it computes outside MPI, or is in a container "
+             "that hides this program; ask another rank, by its process",
+             asked->me.rank, pid);
+    return false;
+}
+
+bool whole_job_load(const char *number, struct ranks *ranks, struct left *left, char *why,
+                    size_t size)
+{
+    const struct rank *rank = asked_of(ranks, number);
+    const struct page *asked = &rank->first.page; /* as it was found */
+    const char *parent = getenv("TMPDIR");
+    struct ranks all = {.list = NULL};
+    char path[PAGE_FOLDER];
+    snprintf(path, sizeof(path), "%.200s/multilane-top.XXXXXX", parent ? parent : "/tmp");
+    if (!mkdtemp(path)) {
+        snprintf(why, size, "no folder for the pages: %s: %s", path, strerror(errno));
+        return false;
+    }
+    bool is_good = pages_take(path, rank->pid, asked, &all, left, why, size);
+    folder_remove(path);
+    if (is_good) {
+        ranks_look(ranks, false);
+        own_add(&all, ranks, asked);
+        missing_say(&all, asked);
+        ranks_free(ranks);
+        *ranks = all;
+    } else {
+        ranks_free(&all);
+    }
+    return is_good;
+}
