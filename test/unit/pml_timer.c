@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "contact/peer_lanes.h"
 #include "entry/calls.h"
 #include "job_standin.h"
 #include "plan/learning.h"
@@ -430,6 +431,36 @@ static void trials_cost_a_bounded_part(void)
     job_end();
 }
 
+/* The peer gets another class, as where the kernel has measured its round trips. */
+static void class_changes(void)
+{
+    const struct peer_class *before = class_now();
+    struct peer *peer = job_peer(1);
+    for (int i = 0; i < JOB_LANES; i++)
+        peer->lanes[i].round_trip_s = 64e-6f;
+    atomic_fetch_add(&peer->device_changes, 1);
+    peer_follow_devices(peer);
+    CHECK(class_now() != before, "the class is the same");
+}
+
+static void a_peer_keeps_what_was_learned(void)
+{
+    begin(0, 1);
+    struct route *used = route_used(CLASS_CONTIGUOUS, 1 << 20), *other = other_way(used);
+    struct learned_key key = plan_entry_key(other->entry);
+    double same = equation_s(used, 1 << 20) / equation_s(other, 1 << 20);
+    took(used, 1 << 20, 1, LEARNING_LEAST);
+    took(other, 1 << 20, same / 2, LEARNING_LEAST);
+    plan_now();
+    CHECK(learned_key_equals(plan_entry_key(route_used(CLASS_CONTIGUOUS, 1 << 20)->entry), key),
+          "it is not used");
+    class_changes();
+    CHECK(learned_key_equals(plan_entry_key(route_used(CLASS_CONTIGUOUS, 1 << 20)->entry), key),
+          "it is forgotten with the class");
+    CHECK(class_now()->move_count == 0, "which is no move");
+    job_end();
+}
+
 /* What one job has learned the next one knows from its first message on. */
 static void the_next_job_begins_there(void)
 {
@@ -449,7 +480,11 @@ static void the_next_job_begins_there(void)
             double same = equation_s(used, 1 << 20) / equation_s(other, 1 << 20);
             key = plan_entry_key(other->entry);
             CHECK(!learned_key_equals(plan_entry_key(used->entry), key), "it is in use already");
-            took(other, 1 << 20, same / 2, LEARNING_LEAST);
+            took(used, 1 << 20, 1, LEARNING_LEAST);
+            took(other, 1 << 20, 3 * same, LEARNING_LEAST);
+            class_changes();
+            took(used, 1 << 20, 1, LEARNING_LEAST);
+            took(other, 1 << 20, same / 2, LEARNING_TIMES); /* the last word counts */
         } else {
             CHECK(learned_key_equals(plan_entry_key(used->entry), key), "%s is used again",
                   used->protocol->name);
@@ -480,6 +515,7 @@ int main(void)
     a_promise_that_is_not_kept_is_taken_back();
     a_small_gain_changes_nothing();
     trials_cost_a_bounded_part();
+    a_peer_keeps_what_was_learned();
     the_next_job_begins_there();
     return check_end();
 }

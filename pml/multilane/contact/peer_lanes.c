@@ -279,8 +279,8 @@ static bool peer_plan(struct peer *peer)
     struct peer_class *class = class_of_peer(peer);
     if (!class)
         return false;
-    learning_recall(class);
     struct peer_class *before = peer_class_now(peer);
+    learning_recall(class, before);
     if (before)
         before->peers--;
     for (int i = 0; i < peer_lane_count(peer); i++)

@@ -31,11 +31,11 @@ static struct plan_entry entry_of_key(struct learned_key key)
     return entry;
 }
 
-/* What an earlier job has seen of the way, by the equation's time; 0: nothing. */
-static double recalled(const struct peer_class *class, const char *name, enum class_buffer buffer,
-                       struct learned_key key, uint32_t bucket)
+/* What is known of the way, by the equation's time; 0: nothing. */
+static double recalled(const struct history *history, const struct peer_class *class,
+                       const char *name, enum class_buffer buffer, struct learned_key key,
+                       uint32_t bucket)
 {
-    const struct history *history = used_history();
     for (uint32_t i = 0; i < history->way_count; i++) {
         const struct history_way *way = &history->ways[i];
         if (way->bucket != bucket || way->buffer != (uint32_t) buffer ||
@@ -50,13 +50,14 @@ static double recalled(const struct peer_class *class, const char *name, enum cl
 
 /* As the median of few messages, beside the way that the plan takes, where that is known as well.
  */
-static void way_recall(struct peer_class *class, const char *name, const struct history_way *way)
+static void way_recall(const struct history *history, struct peer_class *class, const char *name,
+                       const struct history_way *way)
 {
     enum class_buffer buffer = (enum class_buffer) way->buffer;
     const struct plan *plan = class_planned(class, buffer)->plan;
     struct learned_key in_use = plan_entry_key(plan_lookup(plan, UINT64_C(1) << way->bucket));
-    double used = recalled(class, name, buffer, in_use, way->bucket);
-    double ratio = recalled(class, name, buffer, way->key, way->bucket);
+    double used = recalled(history, class, name, buffer, in_use, way->bucket);
+    double ratio = recalled(history, class, name, buffer, way->key, way->bucket);
     if (!(used > 0) || !(ratio > 0))
         return;
     OPAL_THREAD_LOCK(&learning_lock);
@@ -77,18 +78,59 @@ static bool way_fits(const struct peer_class *class, const struct history_way *w
            way->key.lanes >> class_lanes_described(class) == 0;
 }
 
-void learning_recall(struct peer_class *class)
+/* What messages of the class took, as a later job or class may know it. */
+static void ways_gather(const struct peer_class *class, const char *name, enum class_buffer buffer,
+                        struct history *to)
+{
+    const struct learning *learning = learning_now(class, buffer);
+    for (uint32_t i = 0; learning && i < learning->way_count; i++)
+        for (uint32_t j = 0; j < LEARNED_BUCKETS; j++) {
+            struct learned_key key = learning->ways[i]->key;
+            const struct plan_entry entry = entry_of_key(key);
+            struct history_way way = {.buffer = buffer, .key = key, .bucket = j};
+            snprintf(way.class, sizeof(way.class), "%s", name);
+            way.messages = learning->ways[i]->at[j].taken;
+            way.seconds = learning_factor(class, buffer, key, j) *
+                          learning_equation_s(class, buffer, &entry, UINT64_C(1) << j);
+            if (way.seconds > 0)
+                history_add_way(to, &way);
+        }
+}
+
+static void class_gather(const struct peer_class *class, const char *name, struct history *to)
+{
+    OPAL_THREAD_LOCK(&learning_lock);
+    for (int i = 0; i < CLASS_BUFFERS; i++)
+        ways_gather(class, name, (enum class_buffer) i, to);
+    OPAL_THREAD_UNLOCK(&learning_lock);
+}
+
+/* Of earlier jobs, and then of this one by the same lanes. */
+static void known_gather(const char *name, const struct peer_class *before, struct history *to)
 {
     const struct history *history = used_history();
+    char own[HISTORY_CLASS_CHARS];
+    for (uint32_t i = 0; i < history->way_count; i++)
+        if (strcmp(history->ways[i].class, name) == 0)
+            history_add_way(to, &history->ways[i]);
+    if (before && class_name(before, own) && strcmp(own, name) == 0)
+        class_gather(before, name, to);
+}
+
+void learning_recall(struct peer_class *class, const struct peer_class *before)
+{
+    struct history known = {0};
     char name[HISTORY_CLASS_CHARS];
     if (class->is_recalled)
         return;
     class->is_recalled = true;
     if (!parameters.learn || class->is_forced || !class_name(class, name))
         return;
-    for (uint32_t i = 0; i < history->way_count; i++)
-        if (way_fits(class, &history->ways[i]) && strcmp(history->ways[i].class, name) == 0)
-            way_recall(class, name, &history->ways[i]);
+    known_gather(name, before, &known);
+    for (uint32_t i = 0; i < known.way_count; i++)
+        if (way_fits(class, &known.ways[i]))
+            way_recall(&known, class, name, &known.ways[i]);
+    history_free(&known);
     for (int i = 0; i < CLASS_BUFFERS; i++) {
         struct learning *learning = learning_now(class, (enum class_buffer) i);
         if (learning)
@@ -96,30 +138,19 @@ void learning_recall(struct peer_class *class)
     }
 }
 
-static void ways_save(const struct peer_class *class, enum class_buffer buffer, const char *name)
+/* The oldest first: what its successors know of the same lanes is newer. */
+static void classes_gather(const struct peer_class *class, struct history *to)
 {
-    const struct learning *learning = learning_now(class, buffer);
-    for (uint32_t i = 0; learning && i < learning->way_count; i++)
-        for (uint32_t j = 0; j < LEARNED_BUCKETS; j++) {
-            struct learned_key key = learning->ways[i]->key;
-            const struct plan_entry entry = entry_of_key(key);
-            struct history_way saved = {.buffer = buffer, .key = key, .bucket = j};
-            snprintf(saved.class, sizeof(saved.class), "%s", name);
-            saved.messages = learning->ways[i]->at[j].taken;
-            saved.seconds = learning_factor(class, buffer, key, j) *
-                            learning_equation_s(class, buffer, &entry, UINT64_C(1) << j);
-            if (saved.seconds > 0)
-                used_history_add_way(&saved);
-        }
+    char name[HISTORY_CLASS_CHARS];
+    if (!class)
+        return;
+    classes_gather(class->next, to);
+    if (!class->is_forced && class_name(class, name))
+        class_gather(class, name, to);
 }
 
 void learning_save(void)
 {
-    char name[HISTORY_CLASS_CHARS];
-    if (!parameters.learn || multilane.me.vpid != 0)
-        return;
-    for (const struct peer_class *class = classes_first(); class; class = class->next)
-        for (int i = 0; i < CLASS_BUFFERS; i++)
-            if (!class->is_forced && class_name(class, name))
-                ways_save(class, (enum class_buffer) i, name);
+    if (parameters.learn && multilane.me.vpid == 0)
+        classes_gather(classes_first(), used_history_added());
 }

@@ -91,9 +91,10 @@ bool learning_is_due(const struct peer_class *class, enum class_buffer buffer);
 /* Makes it, with the component's lock held. */
 void learning_plan(struct peer_class *class, enum class_buffer buffer);
 
-/* A new class begins with what earlier jobs on the node have learned of its lanes. With the
+/* A new class begins with what earlier jobs on the node have learned of its lanes, and this job by
+ * the class that the peer had before (null: none), as where one of its lanes was lost. With the
  * component's lock held. */
-void learning_recall(struct peer_class *class);
+void learning_recall(struct peer_class *class, const struct peer_class *before);
 
 /* Leaves it to later jobs, in the first process of this one. */
 void learning_save(void);

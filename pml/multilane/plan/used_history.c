@@ -42,9 +42,9 @@ void used_history_add_start(const struct history_start *start)
     history_add_start(&used.added, start);
 }
 
-void used_history_add_way(const struct history_way *way)
+struct history *used_history_added(void)
 {
-    history_add_way(&used.added, way);
+    return &used.added;
 }
 
 const char *used_history_story(void)

@@ -13,7 +13,7 @@ const struct history *used_history(void);
 
 /* What this job adds; kept until used_history_write. */
 void used_history_add_start(const struct history_start *start);
-void used_history_add_way(const struct history_way *way);
+struct history *used_history_added(void);
 
 /* One line for reports. */
 const char *used_history_story(void);
