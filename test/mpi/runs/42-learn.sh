@@ -103,7 +103,8 @@ timed = sum(row.get("samples", 0) for row in plan["ranges"])
 tried = sum(row["messages"] for row in plan["beside"] if row["way"] not in left)
 print(messages, "messages,", timed, "timed,", tried, "tried;", of["moves"])
 assert messages > 2000 and timed >= 5 and len(of["moves"]) <= 20
-assert timed + tried <= 16 + 16 * math.log(messages / 128)
+# Trials are bounded by the time that they take, which in a crowd is any.
+assert timed <= 16 + 16 * math.log(messages / 128) and tried <= 32 + messages / 200
 END
 }
 if [ -n "$sanitizer" ]; then
