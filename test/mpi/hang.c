@@ -120,6 +120,20 @@ static void stopped(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* It takes memory without end, some seconds later. */
+static void grows(void)
+{
+    expect("grows");
+    if (rank == culprit) {
+        sleep_s(4);
+        for (;;)
+            memset(malloc(1 << 20), 1, 1 << 20);
+    }
+    if (rank == other)
+        receive(culprit, TAG, 8, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static void computes(void)
 {
     expect("computes");
@@ -371,6 +385,7 @@ static const struct {
     {"cycle", cycle},
     {"stopped", stopped},
     {"computes", computes},
+    {"grows", grows},
     {"collectives", collectives},
     {"lost-message", lost_message},
     {"no-credit", no_credit},

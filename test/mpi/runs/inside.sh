@@ -130,6 +130,35 @@ for inside_signal in KILL SEGV ABRT; do
 done
 check "${prefix}inside.left.computing" inside_left KILL computes 'computes: rank 1 computes since [1-9]' \
     'rank 2 +receives from 1, tag 17'
+# The kernel ends a rank that takes more memory than its group may have.
+inside_left_oom() { # GROUP LIMIT-FILE COUNT-FILE
+    local folder=$build/inside.left job try ranks=() status=0 output
+    rm -rf "$folder" && mkdir "$folder"
+    mpirun_run 3 --mca pml multilane --mca btl self,shm --mca mpi_yield_when_idle 1 --mca pml_multilane_blackbox "$folder" \
+        -- hang grows 1 >"$build/inside.job" 2>&1 &
+    job=$!
+    for try in $(seq 100); do
+        grep -q '^culprit' "$build/inside.job" && break
+        sleep 0.1
+    done
+    sleep 1 # the others wait for it
+    ranks=($("$inside_top" --json "$job" | sed -n 's/.*"pid": \([0-9]*\).*/\1/p'))
+    echo $((32 << 20)) >"$1/$2" && echo "${ranks[1]}" >"$1/cgroup.procs" || status=1
+    wait "$job" && { echo "the job ended with 0"; status=1; }
+    output=$("$inside_top" --why --read "$folder" 2>&1; "$inside_top" --calls --read "$folder" 2>/dev/null)
+    grep -q 'oom_kill 1' "$1/$3" || { cat "$1/$3"; status=1; }
+    grep -q 'computes: rank 1 computes' <<<"$output" && grep -Eq 'rank 2 +receives from 1, tag 17' <<<"$output" ||
+        { cat "$build/inside.job"; ls -l "$folder"; printf '%s\n' "$output"; status=1; }
+    return $status
+}
+inside_group=/sys/fs/cgroup/memory/multilane-$$ inside_files=(memory.limit_in_bytes memory.oom_control)
+[ -d /sys/fs/cgroup/memory ] || inside_group=/sys/fs/cgroup/multilane-$$ inside_files=(memory.max memory.events)
+if mkdir "$inside_group" 2>/dev/null && [ -w "$inside_group/${inside_files[0]}" ]; then
+    check "${prefix}inside.left.oom" inside_left_oom "$inside_group" "${inside_files[@]}"
+else
+    skip "${prefix}inside.left.oom" "no group with a limit of memory can be made here"
+fi
+rmdir "$inside_group" 2>/dev/null
 inside_left_none() {
     local folder=$build/inside.left
     rm -rf "$folder" && mkdir "$folder" &&
