@@ -44,24 +44,31 @@ struct assembly {
     struct page page;
 };
 
+static opal_mutex_t pages_lock = OPAL_MUTEX_STATIC_INIT; /* of what follows */
 static struct {
     _Atomic bool inside; /* a thread is in job_pages_look */
-    opal_mutex_t lock;   /* of what follows */
-    uint32_t number;     /* of what was asked last; 0: nothing */
-    int folder;          /* where pages go; below 0: nothing is asked */
-    uint32_t next;       /* the process to ask next, */
-    uint32_t looks;      /* and looks since then; for the thread inside */
+    /* Relaxed: written with the lock by the thread inside, and read without it as hints. */
+    _Atomic uint32_t number; /* of what was asked last; 0: nothing */
+    _Atomic bool is_asking;
+    int folder;     /* where pages go */
+    uint32_t next;  /* the process to ask next, */
+    uint32_t looks; /* and looks since then; for the thread inside */
     struct assembly **parts;
     struct asker {
         struct peer *peer;
         uint32_t number;
     } askers[ASKERS];
     _Atomic uint32_t asker_count; /* relaxed: written with the lock, read without it as a hint */
-} pages = {.folder = -1};
+} pages;
 
-void job_pages_begin(void)
+static bool is_asking(void)
 {
-    OBJ_CONSTRUCT(&pages.lock, opal_mutex_t);
+    return atomic_load_explicit(&pages.is_asking, memory_order_relaxed);
+}
+
+static uint32_t number_asked(void)
+{
+    return atomic_load_explicit(&pages.number, memory_order_relaxed);
 }
 
 static uint32_t asker_count(void)
@@ -83,19 +90,18 @@ static void asking_end(void)
         free(pages.parts[rank]);
     free(pages.parts);
     pages.parts = NULL;
-    if (pages.folder >= 0)
+    if (is_asking())
         close(pages.folder);
-    pages.folder = -1;
+    atomic_store_explicit(&pages.is_asking, false, memory_order_relaxed);
 }
 
 void job_pages_end(void)
 {
-    OPAL_THREAD_LOCK(&pages.lock);
+    OPAL_THREAD_LOCK(&pages_lock);
     asking_end();
-    pages.number = 0;
+    atomic_store_explicit(&pages.number, 0, memory_order_relaxed);
     asker_count_set(0);
-    OPAL_THREAD_UNLOCK(&pages.lock);
-    OBJ_DESTRUCT(&pages.lock);
+    OPAL_THREAD_UNLOCK(&pages_lock);
 }
 
 /* As pml_multilane_blackbox leaves it, with no events. It has its name when it is whole. */
@@ -142,28 +148,29 @@ static void asking_begin(uint32_t number)
     char path[PAGE_FOLDER];
     struct page *own = page_copy();
     own_page_folder(path);
-    OPAL_THREAD_LOCK(&pages.lock);
+    OPAL_THREAD_LOCK(&pages_lock);
     asking_end();
-    pages.number = number;
+    atomic_store_explicit(&pages.number, number, memory_order_relaxed);
     pages.next = pages.looks = 0;
     pages.folder = folder_open(path);
+    atomic_store_explicit(&pages.is_asking, pages.folder >= 0, memory_order_relaxed);
     if (pages.folder < 0)
         opal_output_verbose(10, ompi_pml_base_framework.framework_output,
                             "multilane: the pages of the job are not brought together in %s: %s",
                             path, strerror(errno));
     else
         pages.parts = calloc(own_page->job_size, sizeof(struct assembly *));
-    if (!pages.parts || !own)
-        asking_end();
-    else
+    if (pages.parts && own)
         page_write(own);
-    OPAL_THREAD_UNLOCK(&pages.lock);
+    else
+        asking_end();
+    OPAL_THREAD_UNLOCK(&pages_lock);
     free(own);
 }
 
 static void others_ask(void)
 {
-    const struct wire_page_ask ask = {.number = pages.number};
+    const struct wire_page_ask ask = {.number = number_asked()};
     for (int i = 0; i < ASKED_IN_A_LOOK && pages.next < own_page->job_size; i++) {
         uint32_t rank = pages.next++;
         opal_process_name_t name = {.jobid = multilane.me.jobid, .vpid = rank};
@@ -177,13 +184,13 @@ static void others_ask(void)
 
 bool job_pages_asked(struct peer *peer, const struct wire_page_ask *ask)
 {
-    OPAL_THREAD_LOCK(&pages.lock);
+    OPAL_THREAD_LOCK(&pages_lock);
     uint32_t count = asker_count();
-    if (count < ASKERS) {
+    if (own_page && count < ASKERS) {
         pages.askers[count] = (struct asker){peer, ask->number};
         asker_count_set(count + 1);
     }
-    OPAL_THREAD_UNLOCK(&pages.lock);
+    OPAL_THREAD_UNLOCK(&pages_lock);
     return true;
 }
 
@@ -223,13 +230,13 @@ static void askers_answer(void)
     struct asker asker;
     uint32_t left;
     do {
-        OPAL_THREAD_LOCK(&pages.lock);
+        OPAL_THREAD_LOCK(&pages_lock);
         left = asker_count();
         if (left) {
             asker = pages.askers[left - 1];
             asker_count_set(left - 1);
         }
-        OPAL_THREAD_UNLOCK(&pages.lock);
+        OPAL_THREAD_UNLOCK(&pages_lock);
         if (left)
             answer(&asker);
     } while (left > 1);
@@ -256,13 +263,13 @@ static void part_add(struct assembly **slot, const struct peer *peer, const stru
 
 bool job_pages_came(struct peer *peer, const struct wire_page *part)
 {
-    if (part->block >= BLOCKS || part->blocks > BLOCKS || peer->is_of_other_job ||
-        peer->name.vpid >= own_page->job_size)
+    if (part->block >= BLOCKS || part->blocks > BLOCKS || peer->is_of_other_job)
         return false;
-    OPAL_THREAD_LOCK(&pages.lock);
-    if (pages.parts && part->number == pages.number) /* else: it answers an earlier tool */
+    OPAL_THREAD_LOCK(&pages_lock);
+    /* Else it answers an earlier tool, or comes when MPI ends here. */
+    if (pages.parts && part->number == number_asked() && peer->name.vpid < own_page->job_size)
         part_add(&pages.parts[peer->name.vpid], peer, part);
-    OPAL_THREAD_UNLOCK(&pages.lock);
+    OPAL_THREAD_UNLOCK(&pages_lock);
     return true;
 }
 
@@ -271,17 +278,17 @@ bool job_pages_came(struct peer *peer, const struct wire_page *part)
 void job_pages_look(void)
 {
     uint32_t asked = own_page_asks();
-    if (OPAL_LIKELY(asked == pages.number && asker_count() == 0 && pages.folder < 0) ||
+    if (OPAL_LIKELY(asked == number_asked() && asker_count() == 0 && !is_asking()) ||
         atomic_exchange_explicit(&pages.inside, true, memory_order_acquire)) /* the next thread */
         return;
-    if (asked != pages.number)
+    if (asked != number_asked())
         asking_begin(asked);
-    if (pages.folder >= 0)
+    if (is_asking())
         others_ask();
-    if (pages.folder >= 0 && ++pages.looks > LOOKS_MOST) {
-        OPAL_THREAD_LOCK(&pages.lock);
+    if (is_asking() && ++pages.looks > LOOKS_MOST) {
+        OPAL_THREAD_LOCK(&pages_lock);
         asking_end();
-        OPAL_THREAD_UNLOCK(&pages.lock);
+        OPAL_THREAD_UNLOCK(&pages_lock);
     }
     askers_answer();
     atomic_store_explicit(&pages.inside, false, memory_order_release);

@@ -5,7 +5,7 @@
 
 #include "peer/peer.h"
 
-void job_pages_begin(void);
+/* Before the page goes. */
 void job_pages_end(void);
 
 /* Asks, and answers, what there is; after page_fill, with no lock held. */

@@ -173,7 +173,6 @@ int page_keeper_begin(void)
     own_page_round(own_page->started_ns);
     finalize_told = false;
     waited_forget();
-    job_pages_begin();
     waiting_look_by(page_look_now);
     return opal_progress_register_lp(page_progress);
 }
