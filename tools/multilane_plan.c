@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* multilane-plan: the plan, the threshold equation and the times for lanes described in a file. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,6 @@
 #include "plan_report.h"
 #include "tools/lane/lane_input.h"
 #include "tools/options.h"
-#include "tools/plot.h"
 
 #define EXIT_INPUT  2 /* the file or the command line cannot be used */
 #define EXIT_OUTPUT 1 /* the result could not be written */
@@ -162,16 +162,14 @@ static void lanes_share(struct model_lane *lanes, uint32_t count, struct model_s
 
 static bool write_plot(const char *name, const struct plan_report *report)
 {
-    const struct plan_input *input = report->input;
-    struct plot plot = {.plan = report->plan, .input = input};
-    struct model_error error;
-    snprintf(plot.title, sizeof plot.title, "Time of a %s of %s over its size, %s",
-             model_operation_name(input->around.operation), model_buffer_name(input->around.buffer),
-             input->view == COST_OF_MESSAGE ? "one message" : "a message in a stream");
-    if (plot_write(name, &plot, 1, &error))
-        return true;
-    fprintf(stderr, "multilane-plan: %s\n", error.text);
-    return false;
+    FILE *out = fopen(name, "we");
+    if (out)
+        plan_text_plot(out, report);
+    bool is_written = out && !ferror(out);
+    is_written = out && fclose(out) == 0 && is_written;
+    if (!is_written)
+        fprintf(stderr, "multilane-plan: %s: cannot be written: %s\n", name, strerror(errno));
+    return is_written;
 }
 
 /* The plan, unless something else was asked for. */

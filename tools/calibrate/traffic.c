@@ -13,11 +13,13 @@
 #define DATA_TAG  2
 #define READY_TAG 3
 
+enum order_kind { ORDER_FORCE, ORDER_SINGLE, ORDER_WINDOW, ORDER_END };
+
 struct order {
-    int protocol;
+    enum order_kind kind;
+    int protocol; /* ORDER_FORCE: as in `force` */
     uint32_t lanes;
-    int count; /* 0: the end */
-    int is_window;
+    int count; /* of messages of so many bytes */
     uint64_t bytes;
 };
 
@@ -102,58 +104,58 @@ static void order_wait(struct order *order)
 
 void traffic_obey(struct traffic *traffic)
 {
-    for (;;) {
-        struct order order;
-        order_wait(&order);
-        if (!order.count)
-            return;
+    struct order order;
+    for (order_wait(&order); order.kind != ORDER_END; order_wait(&order)) {
         /* Rank 0 has asked the same of its own plans, which are like ours, and was not refused. */
-        traffic->pml->force(0, order.protocol, order.lanes);
-        for (int i = 0; i < order.count; i++)
-            if (order.is_window)
-                window_receive(traffic, &order);
-            else
-                one_receive(traffic, &order);
+        if (order.kind == ORDER_FORCE)
+            traffic->pml->force(0, order.protocol, order.lanes);
+        else if (order.kind == ORDER_WINDOW)
+            window_receive(traffic, &order);
+        for (int i = 0; order.kind == ORDER_SINGLE && i < order.count; i++)
+            one_receive(traffic, &order);
         ready_to(0);
     }
 }
 
+static void order_give(const struct order *order, int peer)
+{
+    MPI_Send(order, sizeof(*order), MPI_BYTE, peer, ORDER_TAG, MPI_COMM_WORLD);
+}
+
 void traffic_dismiss(struct traffic *traffic)
 {
-    const struct order end = {.count = 0};
     for (int rank = 1; rank < traffic->ranks; rank++)
-        MPI_Send(&end, sizeof(end), MPI_BYTE, rank, ORDER_TAG, MPI_COMM_WORLD);
+        order_give(&(struct order){.kind = ORDER_END}, rank);
 }
 
-/* Both ends' plans follow it. */
-static void order_give(struct traffic *traffic, const struct traffic_way *way,
-                       const struct order *order)
+bool traffic_force(struct traffic *traffic, int peer, int protocol, uint32_t lanes)
 {
-    MPI_Send(order, sizeof(*order), MPI_BYTE, way->peer, ORDER_TAG, MPI_COMM_WORLD);
-    if (traffic->pml->force(way->peer, way->protocol, way->lanes) != 0)
-        MPI_Abort(MPI_COMM_WORLD, 1);
+    if (traffic->pml->force(peer, protocol, lanes) != 0)
+        return false;
+    order_give(&(struct order){.kind = ORDER_FORCE, .protocol = protocol, .lanes = lanes}, peer);
+    ready_from(peer);
+    return true;
 }
 
-bool traffic_send(struct traffic *traffic, const struct traffic_way *way, uint64_t bytes, int count,
+bool traffic_send(struct traffic *traffic, int peer, uint64_t bytes, int count,
                   struct multilane_times *times)
 {
-    const struct order order = {way->protocol, way->lanes, count, false, bytes};
-    order_give(traffic, way, &order);
+    order_give(&(struct order){.kind = ORDER_SINGLE, .bytes = bytes, .count = count}, peer);
     for (int i = 0; i < count; i++) {
-        ready_from(way->peer);
-        MPI_Send(traffic->memory, (int) bytes, MPI_BYTE, way->peer, DATA_TAG, MPI_COMM_WORLD);
+        ready_from(peer);
+        MPI_Send(traffic->memory, (int) bytes, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD);
     }
-    ready_from(way->peer);
-    return traffic->pml->times(way->peer, bytes, times) == 0 && times->seconds > 0;
+    ready_from(peer);
+    return traffic->pml->times(peer, bytes, times) == 0 && times->seconds > 0;
 }
 
-double traffic_window(struct traffic *traffic, const struct traffic_way *way, uint64_t bytes)
+double traffic_window(struct traffic *traffic, int peer, uint64_t bytes)
 {
-    const struct order order = {way->protocol, way->lanes, 1, true, bytes};
-    order_give(traffic, way, &order);
-    ready_from(way->peer); /* until then it may have slept */
+    const struct order order = {.kind = ORDER_WINDOW, .bytes = bytes};
+    order_give(&order, peer);
+    ready_from(peer); /* until then it may have slept */
     double start = clock_exact_s();
-    window_send(traffic, &order, way->peer);
-    ready_from(way->peer);
+    window_send(traffic, &order, peer);
+    ready_from(peer);
     return clock_exact_s() - start;
 }
