@@ -135,16 +135,16 @@ static void clear_denominators(const struct equation_side *side, const struct eq
     out->offset = side->fixed;
     out->slope = side->growth;
     if (side->is_bounded) {
-        exact_multiply_by(&out->offset, &side->bandwidth);
-        exact_multiply_by(&out->slope, &side->bandwidth);
+        exact_multiply(&out->offset, &out->offset, &side->bandwidth);
+        exact_multiply(&out->slope, &out->slope, &side->bandwidth);
         exact_add_double(&out->slope, 1);
     }
     if (other->is_bounded) {
-        exact_multiply_by(&out->offset, &other->bandwidth);
-        exact_multiply_by(&out->slope, &other->bandwidth);
+        exact_multiply(&out->offset, &out->offset, &other->bandwidth);
+        exact_multiply(&out->slope, &out->slope, &other->bandwidth);
     }
-    exact_multiply_by(&out->offset, &side->scale);
-    exact_multiply_by(&out->slope, &side->scale);
+    exact_multiply(&out->offset, &out->offset, &side->scale);
+    exact_multiply(&out->slope, &out->slope, &side->scale);
 }
 
 /* rndv - eager, but for a factor above 0 */
@@ -211,7 +211,7 @@ static void solve_below(const struct equation_exact *exact, struct equation_resu
 
 static void solve(const struct equation_exact *exact, struct equation_result *result)
 {
-    int num = exact->offset.sign, den = -exact->slope.sign;
+    int num = exact_sign(&exact->offset), den = -exact_sign(&exact->slope);
     if (num > 0 && den > 0)
         solve_at(exact, result);
     else if (num <= 0 && den >= 0)
