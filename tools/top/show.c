@@ -272,7 +272,6 @@ static void node_print(struct tree *tree, int index, unsigned depth)
 {
     char name[64], text[3 * PAGE_TEXT];
     int targets[WHY_RANKS];
-    bool any;
     const struct rank *rank = &tree->ranks->list[index];
     if (tree->lines++ >= TREE_LINES)
         return;
@@ -285,7 +284,7 @@ static void node_print(struct tree *tree, int index, unsigned depth)
     rank_text(rank, tree->why->standing.activities[index], text, sizeof(text));
     fprintf(tree->file, "  %*s%s %s\n", (int) (2 * depth), "", name, text);
     bool waits = activity_waits(tree->why->standing.activities[index]);
-    uint32_t count = waits ? rank_targets(tree->ranks, index, targets, WHY_RANKS, &any) : 0;
+    uint32_t count = waits ? rank_targets(tree->ranks, index, targets, WHY_RANKS) : 0;
     for (uint32_t i = 0; i < count && depth < TREE_DEPTH; i++)
         node_print(tree, targets[i], depth + 1);
 }
@@ -293,10 +292,9 @@ static void node_print(struct tree *tree, int index, unsigned depth)
 static void targets_mark(const struct tree *tree, bool *is_target)
 {
     int targets[WHY_RANKS];
-    bool any;
     for (size_t i = 0; i < tree->ranks->count; i++) {
         bool waits = activity_waits(tree->why->standing.activities[i]);
-        uint32_t count = waits ? rank_targets(tree->ranks, (int) i, targets, WHY_RANKS, &any) : 0;
+        uint32_t count = waits ? rank_targets(tree->ranks, (int) i, targets, WHY_RANKS) : 0;
         for (uint32_t j = 0; j < count; j++)
             is_target[targets[j]] = true;
     }
