@@ -212,39 +212,6 @@ static int fail_file(const char *name, const struct model_error *error)
     return EXIT_INPUT;
 }
 
-/* For each placement what a job prints of its peers there. */
-static int write_profile_plans(const struct options *options, const struct lane_file *file)
-{
-    static struct model_lane lanes[MODEL_LANES_MAX];
-    bool any = false;
-    struct model_error error;
-    for (int i = 0; i < PROFILE_PLACEMENTS; i++) {
-        enum profile_placement placement = (enum profile_placement) i;
-        struct model_group group;
-        struct plan_input input;
-        fill_input(options, file, &input);
-        input.lanes = lanes;
-        input.lane_count = profile_lanes(file, placement, lanes, &group);
-        input.around.groups = &group;
-        input.around.group_count = group.bandwidth_bytes_s > 0;
-        if (!input.lane_count)
-            continue;
-        lanes_share(lanes, input.lane_count,
-                    (struct model_sharers){options->ranks, placement != PROFILE_HOST});
-        struct plan *plan = plan_build(&input, &error);
-        if (!plan)
-            return fail_file(options->file, &error);
-        struct plan_report report = {
-            .file = file, .input = &input, .plan = plan, .verbose = options->verbose};
-        plan_text_placement(stdout, &report, profile_placement_name(placement));
-        plan_free(plan);
-        any = true;
-    }
-    if (!any)
-        model_fail(&error, "it has no lane of a placement, so it is no profile");
-    return any ? EXIT_SUCCESS : fail_file(options->file, &error);
-}
-
 static int run(const struct options *options, const struct lane_file *file,
                const struct cluster_model *cluster)
 {
@@ -273,6 +240,32 @@ static int run(const struct options *options, const struct lane_file *file,
     return status;
 }
 
+/* For each placement what a job does toward its peers there. */
+static int run_placements(const struct options *options, const struct lane_file *file,
+                          const struct cluster_model *cluster)
+{
+    static struct lane_file placed;
+    struct model_error error;
+    int status = EXIT_SUCCESS;
+    bool any = false;
+    for (int i = 0; i < PROFILE_PLACEMENTS && status == EXIT_SUCCESS; i++) {
+        enum profile_placement placement = (enum profile_placement) i;
+        placed = *file;
+        placed.lane_count = profile_lanes(file, placement, placed.lanes, &placed.groups[0]);
+        placed.group_count = placed.groups[0].bandwidth_bytes_s > 0;
+        if (!placed.lane_count)
+            continue;
+        any = true;
+        lanes_share(placed.lanes, placed.lane_count,
+                    (struct model_sharers){options->ranks, placement != PROFILE_HOST});
+        printf("peers at %s: ", profile_placement_name(placement));
+        status = run(options, &placed, cluster);
+    }
+    if (!any)
+        model_fail(&error, "it has no lane of a placement, so it is no profile");
+    return any ? status : fail_file(options->file, &error);
+}
+
 int main(int argc, char **argv)
 {
     static struct lane_file file;
@@ -287,14 +280,12 @@ int main(int argc, char **argv)
                    : EXIT_SUCCESS;
     if (!lane_input_read(options.file, &file, &cluster, &error))
         return fail_input(&error);
-    if (options.is_profile &&
-        (options.equation || options.json || options.plot || options.size_count)) {
-        model_fail(&error,
-                   "--profile prints plans, and no other option for what to print goes with it");
+    if (options.is_profile && (options.json || options.plot)) {
+        model_fail(&error, "--profile prints several plans, and --json and --plot write one");
         return fail_input(&error);
     }
     if (options.is_profile)
-        return write_profile_plans(&options, &file);
+        return run_placements(&options, &file, &cluster);
     lanes_share(file.lanes, file.lane_count,
                 (struct model_sharers){options.ranks, options.same_node});
     return run(&options, &file, &cluster);

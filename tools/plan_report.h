@@ -49,9 +49,6 @@ void plan_text_equations(FILE *out, const struct plan_report *report,
                          const struct equation_range *ranges, uint32_t count);
 void plan_text_plan(FILE *out, const struct plan_report *report);
 
-/* The plan for peers at one placement of a profile, laid out as a job lays its own out. */
-void plan_text_placement(FILE *out, const struct plan_report *report, const char *placement);
-
 /* As columns between tabs, as gnuplot and spreadsheets read them: a row for each power of two and
  * each size at which the plan changes, with what the plan and each protocol take. */
 void plan_text_plot(FILE *out, const struct plan_report *report);
