@@ -9,28 +9,26 @@
 #include "common/lock/clock.h"
 #include "common/model/number.h"
 
-/* --- several lanes ---------------------------------------------------------------------------- */
-
-#define WINDOWS      5
-#define WINDOW_BYTES (UINT64_C(128) << 10)
-
-double measure_bandwidth(struct traffic *traffic, int peer, uint32_t lanes)
-{
-    double least_s = INFINITY;
-    if (!traffic_force(traffic, peer, MULTILANE_MEASURE_PLANNED, lanes))
-        return 0;
-    for (int i = 0; i < WINDOWS; i++)
-        least_s = fmin(least_s, traffic_window(traffic, peer, WINDOW_BYTES));
-    return TRAFFIC_WINDOW * (double) WINDOW_BYTES / least_s;
-}
-
-/* --- one lane, protocol by protocol ----------------------------------------------------------- */
-
 /* As many as the PML keeps, behind one that may find something cold. */
 #define MESSAGES 16
 /* Of long ones: as few as say something, and no more of them than this part of the time allows. */
 #define MESSAGES_LONG 8
 #define LONG_PART     0.03
+
+/* --- several lanes ---------------------------------------------------------------------------- */
+
+#define TOGETHER_BYTES (UINT64_C(2) << 20)
+
+double measure_bandwidth(struct traffic *traffic, int peer, uint32_t lanes)
+{
+    struct multilane_times times;
+    return traffic_force(traffic, peer, MULTILANE_MEASURE_PLANNED, lanes) &&
+                   traffic_send(traffic, peer, TOGETHER_BYTES, MESSAGES_LONG, &times)
+               ? (double) TOGETHER_BYTES / times.seconds
+               : 0;
+}
+
+/* --- one lane, protocol by protocol ----------------------------------------------------------- */
 
 struct visits {
     struct traffic *traffic;

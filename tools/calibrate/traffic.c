@@ -13,7 +13,7 @@
 #define DATA_TAG  2
 #define READY_TAG 3
 
-enum order_kind { ORDER_FORCE, ORDER_SINGLE, ORDER_WINDOW, ORDER_END };
+enum order_kind { ORDER_FORCE, ORDER_SEND, ORDER_END };
 
 struct order {
     enum order_kind kind;
@@ -60,32 +60,12 @@ static void ready_from(int peer)
     MPI_Recv(NULL, 0, MPI_BYTE, peer, READY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-/* Receives are posted before the message is sent: then it is timed. */
-static void window_receive(const struct traffic *traffic, const struct order *order)
-{
-    MPI_Request requests[TRAFFIC_WINDOW];
-    for (int i = 0; i < TRAFFIC_WINDOW; i++)
-        MPI_Irecv(traffic->memory, (int) order->bytes, MPI_BYTE, 0, DATA_TAG, MPI_COMM_WORLD,
-                  &requests[i]);
-    ready_to(0);
-    MPI_Waitall(TRAFFIC_WINDOW, requests, MPI_STATUSES_IGNORE);
-}
-
 /* Blocking, as most programs do: faster than a posted one, and posted soon enough. */
 static void one_receive(const struct traffic *traffic, const struct order *order)
 {
     ready_to(0);
     MPI_Recv(traffic->memory, (int) order->bytes, MPI_BYTE, 0, DATA_TAG, MPI_COMM_WORLD,
              MPI_STATUS_IGNORE);
-}
-
-static void window_send(const struct traffic *traffic, const struct order *order, int peer)
-{
-    MPI_Request requests[TRAFFIC_WINDOW];
-    for (int i = 0; i < TRAFFIC_WINDOW; i++)
-        MPI_Isend(traffic->memory, (int) order->bytes, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD,
-                  &requests[i]);
-    MPI_Waitall(TRAFFIC_WINDOW, requests, MPI_STATUSES_IGNORE);
 }
 
 /* Spins while orders come thick, naps while another rank is measured: that may need the processor.
@@ -109,9 +89,7 @@ void traffic_obey(struct traffic *traffic)
         /* Rank 0 has asked the same of its own plans, which are like ours, and was not refused. */
         if (order.kind == ORDER_FORCE)
             traffic->pml->force(0, order.protocol, order.lanes);
-        else if (order.kind == ORDER_WINDOW)
-            window_receive(traffic, &order);
-        for (int i = 0; order.kind == ORDER_SINGLE && i < order.count; i++)
+        for (int i = 0; order.kind == ORDER_SEND && i < order.count; i++)
             one_receive(traffic, &order);
         ready_to(0);
     }
@@ -140,22 +118,11 @@ bool traffic_force(struct traffic *traffic, int peer, int protocol, uint32_t lan
 bool traffic_send(struct traffic *traffic, int peer, uint64_t bytes, int count,
                   struct multilane_times *times)
 {
-    order_give(&(struct order){.kind = ORDER_SINGLE, .bytes = bytes, .count = count}, peer);
+    order_give(&(struct order){.kind = ORDER_SEND, .bytes = bytes, .count = count}, peer);
     for (int i = 0; i < count; i++) {
         ready_from(peer);
         MPI_Send(traffic->memory, (int) bytes, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD);
     }
     ready_from(peer);
     return traffic->pml->times(peer, bytes, times) == 0 && times->seconds > 0;
-}
-
-double traffic_window(struct traffic *traffic, int peer, uint64_t bytes)
-{
-    const struct order order = {.kind = ORDER_WINDOW, .bytes = bytes};
-    order_give(&order, peer);
-    ready_from(peer); /* until then it may have slept */
-    double start = clock_exact_s();
-    window_send(traffic, &order, peer);
-    ready_from(peer);
-    return clock_exact_s() - start;
 }

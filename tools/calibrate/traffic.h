@@ -28,10 +28,6 @@ bool traffic_force(struct traffic *traffic, int peer, int protocol, uint32_t lan
 bool traffic_send(struct traffic *traffic, int peer, uint64_t bytes, int count,
                   struct multilane_times *times);
 
-/* Rank 0: TRAFFIC_WINDOW at once; what all took, in seconds. */
-#define TRAFFIC_WINDOW 32
-double traffic_window(struct traffic *traffic, int peer, uint64_t bytes);
-
 /* Memory of its own from the system, with its pages: no cache of registrations knows it, and what
  * btl/verbs does not cache, the heap of some systems, it is not. Null: there is none. */
 char *memory_new(size_t bytes);

@@ -45,7 +45,7 @@ static bool plan_force(struct peer_class *class, enum class_buffer buffer, int p
     return true;
 }
 
-/* What the program sends is contiguous, in host memory. */
+/* What the program sends is contiguous, in host memory, one message after the other. */
 static int measure_force(int rank, int protocol, uint32_t mask)
 {
     struct peer *peer = peer_of_rank(rank);
@@ -54,8 +54,7 @@ static int measure_force(int rank, int protocol, uint32_t mask)
     multilane_lock();
     struct peer_class *class = peer_class_now(peer);
     class->is_measured = class->is_forced = true;
-    bool is_forced = plan_force(class, CLASS_CONTIGUOUS, protocol, mask) &&
-                     plan_force(class, CLASS_STREAM, protocol, mask);
+    bool is_forced = plan_force(class, CLASS_CONTIGUOUS, protocol, mask);
     learning_forget(class);
     multilane_unlock();
     return is_forced ? OMPI_SUCCESS : OMPI_ERR_NOT_SUPPORTED;
