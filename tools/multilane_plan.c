@@ -16,6 +16,7 @@
 #define EXIT_OUTPUT 1 /* the result could not be written */
 
 #define SIZES_MAX 64
+#define NOT_GIVEN UINT32_MAX
 
 struct options {
     const char *file;
@@ -24,9 +25,8 @@ struct options {
     bool every_lane, stream, sync, registered;
     bool is_profile, same_node;
     uint32_t ranks;
-    bool bias_given, eager_lanes_given, rndv_lanes_given;
-    double bias;
-    uint32_t eager_lanes, rndv_lanes;
+    double bias;                      /* below 0: the file's, and */
+    uint32_t eager_lanes, rndv_lanes; /* NOT_GIVEN: the file's */
     struct model_buffer buffer;
     struct plan_override overrides[PLAN_OVERRIDES_MAX];
     uint32_t override_count;
@@ -94,29 +94,31 @@ static bool read_size(const char *value, void *options, struct model_error *why)
 
 static bool read_options(int argc, char **argv, struct options *options, struct model_error *error)
 {
-    const struct option_row rows[] = {
-        {"equation", OPTION_FLAG, &options->equation, NULL, NULL},
-        {"predict", OPTION_SEVERAL, options, NULL, read_size},
-        {"plot", OPTION_TEXT, &options->plot, NULL, NULL},
-        {"json", OPTION_FLAG, &options->json, NULL, NULL},
-        {"verbose", OPTION_FLAG, &options->verbose, NULL, NULL},
-        {"profile", OPTION_FLAG, &options->is_profile, NULL, NULL},
-        {"ranks", OPTION_COUNT, &options->ranks, NULL, NULL},
-        {"same-node", OPTION_FLAG, &options->same_node, NULL, NULL},
-        {"stream", OPTION_FLAG, &options->stream, NULL, NULL},
-        {"sync", OPTION_FLAG, &options->sync, NULL, NULL},
-        {"memory", OPTION_OWN, &options->buffer, NULL, read_memory},
-        {"pieces", OPTION_COUNT, &options->buffer.pieces, NULL, NULL},
-        {"registered", OPTION_FLAG, &options->registered, NULL, NULL},
-        {"protocol", OPTION_OWN, options, NULL, read_protocol},
-        {"eager-lanes", OPTION_COUNT, &options->eager_lanes, &options->eager_lanes_given, NULL},
-        {"rndv-lanes", OPTION_COUNT, &options->rndv_lanes, &options->rndv_lanes_given, NULL},
-        {"every-lane", OPTION_FLAG, &options->every_lane, NULL, NULL},
-        {"bias", OPTION_REAL, &options->bias, &options->bias_given, NULL},
-        {"help", OPTION_FLAG, &options->help, NULL, NULL},
-        {"version", OPTION_FLAG, &options->version, NULL, NULL},
-        {.name = NULL}};
-    *options = (struct options){.buffer = {.memory = MODEL_MEMORY_HOST, .pieces = 1}};
+    const struct option_row rows[] = {{"equation", OPTION_FLAG, &options->equation, NULL},
+                                      {"predict", OPTION_SEVERAL, options, read_size},
+                                      {"plot", OPTION_TEXT, &options->plot, NULL},
+                                      {"json", OPTION_FLAG, &options->json, NULL},
+                                      {"verbose", OPTION_FLAG, &options->verbose, NULL},
+                                      {"profile", OPTION_FLAG, &options->is_profile, NULL},
+                                      {"ranks", OPTION_COUNT, &options->ranks, NULL},
+                                      {"same-node", OPTION_FLAG, &options->same_node, NULL},
+                                      {"stream", OPTION_FLAG, &options->stream, NULL},
+                                      {"sync", OPTION_FLAG, &options->sync, NULL},
+                                      {"memory", OPTION_OWN, &options->buffer, read_memory},
+                                      {"pieces", OPTION_COUNT, &options->buffer.pieces, NULL},
+                                      {"registered", OPTION_FLAG, &options->registered, NULL},
+                                      {"protocol", OPTION_OWN, options, read_protocol},
+                                      {"eager-lanes", OPTION_COUNT, &options->eager_lanes, NULL},
+                                      {"rndv-lanes", OPTION_COUNT, &options->rndv_lanes, NULL},
+                                      {"every-lane", OPTION_FLAG, &options->every_lane, NULL},
+                                      {"bias", OPTION_REAL, &options->bias, NULL},
+                                      {"help", OPTION_FLAG, &options->help, NULL},
+                                      {"version", OPTION_FLAG, &options->version, NULL},
+                                      {.name = NULL}};
+    *options = (struct options){.buffer = {.memory = MODEL_MEMORY_HOST, .pieces = 1},
+                                .bias = -1,
+                                .eager_lanes = NOT_GIVEN,
+                                .rndv_lanes = NOT_GIVEN};
     int first = options_read(argc, argv, rows, error);
     if (first < 0 || options->help || options->version)
         return first >= 0;
@@ -140,7 +142,7 @@ static void fill_input(const struct options *options, const struct lane_file *fi
     input->around.registration_cached |= options->registered;
     if (options->sync)
         input->around.operation = MODEL_OPERATION_SEND_SYNC;
-    if (options->bias_given)
+    if (options->bias >= 0)
         input->around.bias = options->bias;
     input->lanes = file->lanes;
     input->lane_count = file->lane_count;
@@ -149,9 +151,9 @@ static void fill_input(const struct options *options, const struct lane_file *fi
     input->override_count = options->override_count;
     input->every_lane = options->every_lane;
     input->most_eager_lanes =
-        options->eager_lanes_given ? options->eager_lanes : file->most_eager_lanes;
+        options->eager_lanes != NOT_GIVEN ? options->eager_lanes : file->most_eager_lanes;
     input->most_rndv_lanes =
-        options->rndv_lanes_given ? options->rndv_lanes : file->most_rndv_lanes;
+        options->rndv_lanes != NOT_GIVEN ? options->rndv_lanes : file->most_rndv_lanes;
 }
 
 static void lanes_share(struct model_lane *lanes, uint32_t count, struct model_sharers sharers)

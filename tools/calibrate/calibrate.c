@@ -46,14 +46,14 @@ static const struct effort efforts[] = {
 static bool read_options(int argc, char **argv, struct options *options, struct model_error *error)
 {
     bool quick = false, thorough = false;
-    const struct option_row rows[] = {{"quick", OPTION_FLAG, &quick, NULL, NULL},
-                                      {"thorough", OPTION_FLAG, &thorough, NULL, NULL},
-                                      {"output", OPTION_TEXT, &options->output, NULL, NULL},
-                                      {"site", OPTION_FLAG, &options->site, NULL, NULL},
-                                      {"no-write", OPTION_FLAG, &options->no_write, NULL, NULL},
-                                      {"lanes", OPTION_FLAG, &options->lanes, NULL, NULL},
-                                      {"help", OPTION_FLAG, &options->help, NULL, NULL},
-                                      {"version", OPTION_FLAG, &options->version, NULL, NULL},
+    const struct option_row rows[] = {{"quick", OPTION_FLAG, &quick, NULL},
+                                      {"thorough", OPTION_FLAG, &thorough, NULL},
+                                      {"output", OPTION_TEXT, &options->output, NULL},
+                                      {"site", OPTION_FLAG, &options->site, NULL},
+                                      {"no-write", OPTION_FLAG, &options->no_write, NULL},
+                                      {"lanes", OPTION_FLAG, &options->lanes, NULL},
+                                      {"help", OPTION_FLAG, &options->help, NULL},
+                                      {"version", OPTION_FLAG, &options->version, NULL},
                                       {.name = NULL}};
     int first = options_read(argc, argv, rows, error);
     options->effort = efforts[quick ? 1 : thorough ? 2 : 0];
