@@ -175,8 +175,7 @@ static void together_measure(struct calibration *calibration, const struct place
     double together = measure_bandwidth(&calibration->traffic, peer->rank, 0);
     printf("\nall lanes at %s together: %.3g GB/s, alone in sum %.3g GB/s\n", name, together / 1e9,
            alone / 1e9);
-    if (!(together > 0) || together > 0.9 * alone ||
-        profile->group_name_count == LANE_FILE_GROUPS_MAX)
+    if (!(together > 0) || together > 0.9 * alone)
         return;
     uint32_t id = ++profile->group_name_count;
     snprintf(profile->group_names[id - 1].name, sizeof(profile->group_names[0].name), "%s", name);
@@ -191,23 +190,16 @@ static void together_measure(struct calibration *calibration, const struct place
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-static bool is_measured(const struct model_lane *lane)
-{
-    return strncmp(lane->name, "self", 4) != 0;
-}
-
 static void measure_all(struct calibration *calibration)
 {
     struct placed_peer *peers = calloc(PROFILE_PLACEMENTS, sizeof(*peers));
     int count = peers ? placed_peers_find(&calibration->traffic, peers) : 0;
     double lanes = 0, seconds = calibration->options.effort.seconds;
     for (int i = 0; i < count; i++)
-        for (uint32_t j = 0; j < peers[i].lane_count; j++)
-            lanes += is_measured(&peers[i].lanes[j]);
+        lanes += peers[i].lane_count;
     for (int i = 0; i < count; i++)
         for (uint32_t j = 0; j < peers[i].lane_count; j++)
-            if (is_measured(&peers[i].lanes[j]))
-                lane_measure(calibration, &peers[i], j, seconds / lanes);
+            lane_measure(calibration, &peers[i], j, seconds / lanes);
     for (int i = 0; i < count; i++)
         together_measure(calibration, &peers[i]);
     free(peers);
