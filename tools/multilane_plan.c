@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* multilane-plan: the plan, the threshold equation and the times for lanes described in a file. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +19,6 @@
 
 struct options {
     const char *file;
-    const char *plot;
     bool equation, verbose, json, help, version;
     bool every_lane, stream, sync, registered;
     bool is_profile, same_node;
@@ -40,7 +38,6 @@ static const char usage[] =
     "\n"
     "  --equation           print the sizes that the threshold equation gives instead\n"
     "  --predict SIZE...    print times by protocol and stage for these sizes instead\n"
-    "  --plot OUT           write times over sizes to OUT, as columns to plot\n"
     "  --json               print for programs\n"
     "  --verbose            print the values of every term, and where attributes come from\n"
     "\n"
@@ -96,7 +93,6 @@ static bool read_options(int argc, char **argv, struct options *options, struct 
 {
     const struct option_row rows[] = {{"equation", OPTION_FLAG, &options->equation, NULL},
                                       {"predict", OPTION_SEVERAL, options, read_size},
-                                      {"plot", OPTION_TEXT, &options->plot, NULL},
                                       {"json", OPTION_FLAG, &options->json, NULL},
                                       {"verbose", OPTION_FLAG, &options->verbose, NULL},
                                       {"profile", OPTION_FLAG, &options->is_profile, NULL},
@@ -162,18 +158,6 @@ static void lanes_share(struct model_lane *lanes, uint32_t count, struct model_s
         model_lane_share(&lanes[i], sharers);
 }
 
-static bool write_plot(const char *name, const struct plan_report *report)
-{
-    FILE *out = fopen(name, "we");
-    if (out)
-        plan_text_plot(out, report);
-    bool is_written = out && !ferror(out);
-    is_written = out && fclose(out) == 0 && is_written;
-    if (!is_written)
-        fprintf(stderr, "multilane-plan: %s: cannot be written: %s\n", name, strerror(errno));
-    return is_written;
-}
-
 /* The plan, unless something else was asked for. */
 static void write_text(const struct options *options, const struct plan_report *report,
                        const struct equation_range *ranges, uint32_t equation_count)
@@ -182,15 +166,13 @@ static void write_text(const struct options *options, const struct plan_report *
         plan_text_equations(stdout, report, ranges, equation_count);
     if (options->size_count)
         plan_text_predictions(stdout, report);
-    if (!options->equation && !options->size_count && !options->plot)
+    if (!options->equation && !options->size_count)
         plan_text_plan(stdout, report);
 }
 
 static int write_report(const struct options *options, const struct plan_report *report,
                         const struct equation_range *ranges, uint32_t equation_count)
 {
-    if (options->plot && !write_plot(options->plot, report))
-        return EXIT_OUTPUT;
     if (options->json)
         plan_json(stdout, report, ranges, equation_count);
     else
@@ -231,7 +213,7 @@ static int run(const struct options *options, const struct lane_file *file,
     if (options->equation && !plan_report_equations(&report, ranges, &equation_count, &error))
         return fail_file(options->file, &error);
     struct plan *plan = NULL;
-    if (!options->equation || options->plot || options->size_count) {
+    if (!options->equation || options->size_count) {
         plan = plan_build(&input, &error);
         if (!plan)
             return fail_file(options->file, &error);
@@ -282,8 +264,8 @@ int main(int argc, char **argv)
                    : EXIT_SUCCESS;
     if (!lane_input_read(options.file, &file, &cluster, &error))
         return fail_input(&error);
-    if (options.is_profile && (options.json || options.plot)) {
-        model_fail(&error, "--profile prints several plans, and --json and --plot write one");
+    if (options.is_profile && options.json) {
+        model_fail(&error, "--profile prints several plans, and --json one object");
         return fail_input(&error);
     }
     if (options.is_profile)

@@ -49,10 +49,6 @@ void plan_text_equations(FILE *out, const struct plan_report *report,
                          const struct equation_range *ranges, uint32_t count);
 void plan_text_plan(FILE *out, const struct plan_report *report);
 
-/* As columns between tabs, as gnuplot and spreadsheets read them: a row for each power of two and
- * each size at which the plan changes, with what the plan and each protocol take. */
-void plan_text_plot(FILE *out, const struct plan_report *report);
-
 void plan_text_predictions(FILE *out, const struct plan_report *report);
 
 /* One JSON object; what was not asked for is left out. */

@@ -3,7 +3,6 @@
 #include "plan_report.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "common/model/number.h"
@@ -203,45 +202,4 @@ void plan_text_predictions(FILE *out, const struct plan_report *report)
         if (report->file->has_cluster)
             print_cluster(out, report->cluster, report->sizes[i]);
     }
-}
-
-/* --- columns to plot -------------------------------------------------------------------------- */
-
-#define PLOTTED_BYTES (UINT64_C(1) << 30)
-
-/* The next power of two, or the size before at which the plan changes over. */
-static uint64_t next_size(const struct plan *plan, uint64_t bytes)
-{
-    uint64_t next = learned_bucket_end(learned_bucket(bytes + 1));
-    uint64_t last = plan_lookup(plan, bytes)->largest_bytes;
-    return last < next - 1 ? last + 1 : next;
-}
-
-static void plot_row(FILE *out, const struct plan_report *report, uint64_t bytes)
-{
-    struct plan_prediction predictions[MODEL_PROTOCOLS];
-    uint32_t count = plan_report_predict(report, bytes, predictions), at = 0;
-    const struct plan_entry *chosen = plan_lookup(report->plan, bytes);
-    fprintf(out, "%" PRIu64 "\t%s\t%.6g", bytes, chosen->protocol->name,
-            plan_time(report->input, chosen, bytes));
-    for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++) {
-        bool carries = at < count && predictions[at].entry.protocol_index == i;
-        fprintf(out, "\t%.6g",
-                carries ? cost_of(&predictions[at].cost, report->input->view, bytes) : NAN);
-        at += carries;
-    }
-    fputc('\n', out);
-}
-
-void plan_text_plot(FILE *out, const struct plan_report *report)
-{
-    const struct plan_input *input = report->input;
-    fprintf(out, "# Time of a %s of %s over its size, %s; seconds\nbytes\tplanned\ttakes",
-            model_operation_name(input->around.operation), model_buffer_name(input->around.buffer),
-            input->view == COST_OF_MESSAGE ? "one message" : "a message in a stream");
-    for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++)
-        fprintf(out, "\t%s", model_protocols[i]->name);
-    fputc('\n', out);
-    for (uint64_t bytes = 1; bytes <= PLOTTED_BYTES; bytes = next_size(report->plan, bytes))
-        plot_row(out, report, bytes);
 }
