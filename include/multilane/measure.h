@@ -32,7 +32,7 @@ struct multilane_measure {
     uint32_t lane_bytes; /* sizeof(struct model_lane) */
 
     /* The version of Open MPI that the component was built for. */
-    const char *(*open_mpi)(void);
+    const char *open_mpi;
 
     /* The lanes to `rank` as the model knows them now; *count says how much room there is and then
      * how many there are. */

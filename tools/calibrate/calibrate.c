@@ -214,7 +214,7 @@ static void profile_stamp(struct calibration *calibration)
     profile->schema = LANE_FILE_SCHEMA;
     if (gmtime_r(&now, &when))
         strftime(profile->made, sizeof(profile->made), "%Y-%m-%d %H:%M UTC", &when);
-    fingerprint_take(calibration->traffic.pml->open_mpi(), &profile->machine);
+    fingerprint_take(calibration->traffic.pml->open_mpi, &profile->machine);
 }
 
 /* Where the profile goes; asked before anything is measured. */
@@ -367,7 +367,7 @@ int main(int argc, char **argv)
     } else {
         traffic_obey(traffic);
     }
-    traffic_end(traffic);
+    memory_free(traffic->memory, traffic->most_bytes);
     MPI_Finalize();
     return status;
 }

@@ -3,7 +3,6 @@
 #include "measure.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/lock/clock.h"
@@ -152,19 +151,17 @@ static void registration_set(struct model_lane *lane, double small_s, double lar
 static void copy_measure(struct model_lane *lane)
 {
     double values[COPIES];
-    char *message = memory_new(COPY_BYTES), *fragments = memory_new(COPIES * COPY_BYTES);
-    for (int i = 0; message && fragments && i < COPIES; i++) {
+    char *message = memory_new((COPIES + 1) * COPY_BYTES), *fragment = message;
+    if (!message)
+        return;
+    for (int i = 0; i < COPIES; i++) {
         double start = clock_exact_s();
-        memcpy(fragments + (size_t) i * COPY_BYTES, message, COPY_BYTES);
-        __asm__ volatile("" : : "r"(fragments) : "memory");
+        memcpy(fragment += COPY_BYTES, message, COPY_BYTES);
+        __asm__ volatile("" : : "r"(fragment) : "memory");
         values[i] = clock_exact_s() - start;
     }
-    if (message && fragments)
-        lane->copy_growth_s_byte = fmax(1e-12, number_median(values, COPIES) / (double) COPY_BYTES);
-    if (message)
-        memory_free(message, COPY_BYTES);
-    if (fragments)
-        memory_free(fragments, COPIES * COPY_BYTES);
+    lane->copy_growth_s_byte = fmax(1e-12, number_median(values, COPIES) / (double) COPY_BYTES);
+    memory_free(message, (COPIES + 1) * COPY_BYTES);
 }
 
 /* Each piece of `memory`, which no cache knows, once anew and once more. */

@@ -44,11 +44,6 @@ bool traffic_begin(struct traffic *traffic, uint64_t most_bytes, struct model_er
                                          (unsigned long long) most_bytes);
 }
 
-void traffic_end(struct traffic *traffic)
-{
-    memory_free(traffic->memory, traffic->most_bytes);
-}
-
 /* An empty message, which is not timed: all is ready for what comes next. */
 static void ready_to(int peer)
 {

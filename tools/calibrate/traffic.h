@@ -14,7 +14,6 @@ struct traffic {
 };
 
 bool traffic_begin(struct traffic *traffic, uint64_t most_bytes, struct model_error *error);
-void traffic_end(struct traffic *traffic);
 
 /* Ranks other than 0: until rank 0 dismisses them. */
 void traffic_obey(struct traffic *traffic);

@@ -140,15 +140,12 @@ static void row_print(FILE *file, const struct ranks *ranks, const struct why *w
     fprintf(file, "%.*s\n", (int) view->columns, line);
 }
 
+/* Ranks stand by job. */
 static unsigned jobs_count(const struct ranks *ranks)
 {
-    unsigned jobs = 0;
-    for (size_t i = 0; i < ranks->count; i++) {
-        size_t first = 0;
-        while (ranks->list[first].second.page.me.job != ranks->list[i].second.page.me.job)
-            first++;
-        jobs += first == i;
-    }
+    unsigned jobs = 1;
+    for (size_t i = 1; i < ranks->count; i++)
+        jobs += ranks->list[i].second.page.me.job != ranks->list[i - 1].second.page.me.job;
     return jobs;
 }
 
@@ -245,9 +242,7 @@ void show_table(FILE *file, const struct ranks *ranks, const struct why *why,
     fprintf(file, "%.*s\n", (int) view->columns,
             " rank     pid S does             since waits for               B/s queued unexp.");
     for (size_t i = 0; i < ranks->count && (!view->lines || printed < view->lines); i++) {
-        enum activity activity = why->standing.activities[indices[i]];
-        bool waits = activity_waits(activity);
-        if (view->waiting_only && !waits)
+        if (view->waiting_only && !activity_waits(why->standing.activities[indices[i]]))
             continue;
         row_print(file, ranks, why, indices[i], view);
         printed++;

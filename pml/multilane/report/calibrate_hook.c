@@ -124,16 +124,11 @@ static int measure_registration(int rank, uint32_t index, void *address, size_t 
     return rc;
 }
 
-static const char *measure_open_mpi(void)
-{
-    return version_built;
-}
-
 __attribute__((visibility("default")))
 const struct multilane_measure mca_pml_multilane_measure_v6 = {
     .version = MULTILANE_MEASURE_VERSION,
     .lane_bytes = sizeof(struct model_lane),
-    .open_mpi = measure_open_mpi,
+    .open_mpi = version_built,
     .lanes = measure_lanes,
     .force = measure_force,
     .protocol = measure_protocol,
