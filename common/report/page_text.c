@@ -73,6 +73,11 @@ const char *page_waited_name(uint32_t kind)
     return waited[kind].name;
 }
 
+const char *page_waited_key(uint32_t kind)
+{
+    return waited[kind].key;
+}
+
 uint64_t page_waited_ns(const struct page_waited *row)
 {
     uint64_t sum = 0;

@@ -19,8 +19,9 @@ const char *page_collective_name(uint32_t collective);
 /* "does not answer", "is broken", ... */
 const char *page_trouble_name(uint32_t kind);
 
-/* The kinds of waiting in words ("late sender"). */
+/* The kinds of waiting in words ("late sender") and as keys of JSON and metrics ("sender"). */
 const char *page_waited_name(uint32_t kind);
+const char *page_waited_key(uint32_t kind);
 
 /* Of all kinds together. */
 uint64_t page_waited_ns(const struct page_waited *row);

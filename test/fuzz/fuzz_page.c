@@ -34,6 +34,7 @@ static void report_all(const struct ranks *ranks)
     show_waited(nowhere, ranks, &view);
     show_why(nowhere, ranks, &why);
     export_json(nowhere, ranks, &why, true);
+    export_prometheus(nowhere, ranks, &why);
     why_free(&why);
 }
 

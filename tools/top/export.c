@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JSON. Texts of a page hold neither quotes nor backslashes: page_check has taken them out. */
+/* JSON and the text format of Prometheus. Texts of a page hold neither quotes nor backslashes:
+ * page_check has taken them out. */
 #include <string.h>
 
 #include "common/report/json.h"
@@ -7,6 +8,8 @@
 #include "tools/top/show.h"
 
 typedef unsigned long long number;
+
+/* --- JSON ------------------------------------------------------------------------------------- */
 
 static void json_process(FILE *file, const struct page_process *name)
 {
@@ -102,11 +105,8 @@ static void json_rank(FILE *file, const struct rank *rank, enum activity activit
             page->me.job, page->me.rank, page->host, rank->pid, page->program, rank_state(rank),
             rank_word(rank, activity), (double) rank_since_ns(rank, activity) * 1e-9);
     json_text(file, text);
-    fprintf(file,
-            ",\n     \"rounds\": %llu, \"sent_messages\": %llu, \"sent_bytes\": %llu, "
-            "\"queued_bytes\": %llu, \"unexpected_ever\": %llu",
-            (number) page->rounds, (number) page->sent_messages, (number) page->sent_bytes,
-            (number) rank_queued_bytes(rank), (number) page->unexpected_ever);
+    fprintf(file, ",\n     \"rounds\": %llu, \"sent_messages\": %llu, \"sent_bytes\": %llu",
+            (number) page->rounds, (number) page->sent_messages, (number) page->sent_bytes);
     json_waits(file, rank);
     json_peers(file, page);
     json_lanes(file, page);
@@ -146,4 +146,117 @@ void export_json(FILE *file, const struct ranks *ranks, const struct why *why, b
         fprintf(file, "%s\n", i + 1 < ranks->count ? "," : "");
     }
     fprintf(file, "  ]\n}\n");
+}
+
+/* --- Prometheus ------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *type, *help;
+} metrics[] = {
+    {"waits_seconds", "gauge", "How long the rank is in its present wait"},
+    {"outside_mpi_seconds", "gauge", "How long the rank has made no progress in MPI"},
+    {"asleep", "gauge", "Whether the process sleeps: 0 where it spins or computes"},
+    {"progress_rounds_total", "counter", "Rounds of progress, in eighths"},
+    {"sent_messages_total", "counter", "Messages sent"},
+    {"sent_bytes_total", "counter", "Bytes of messages sent"},
+    {"unexpected_messages_total", "counter", "Messages that came before their receive"},
+    {"unexpected_messages", "gauge", "Messages that wait for a receive"},
+    {"posted_receives", "gauge", "Receives that wait for a message"},
+    {"queued_bytes", "gauge", "Bytes that no lane has taken yet"},
+};
+
+#define METRICS (sizeof(metrics) / sizeof(metrics[0]))
+
+/* In the order of the table. */
+static double metric_value(size_t metric, const struct rank *rank, enum activity activity)
+{
+    const struct page *page = &rank->second.page;
+    bool is_outside = activity == ACTIVITY_COMPUTES || activity == ACTIVITY_SLEEPS;
+    double since_s = (double) rank_since_ns(rank, activity) * 1e-9;
+    const double values[METRICS] = {activity_waits(activity) ? since_s : 0,
+                                    is_outside ? since_s : 0,
+                                    rank_state(rank) == 'S',
+                                    (double) page->rounds,
+                                    (double) page->sent_messages,
+                                    (double) page->sent_bytes,
+                                    (double) page->unexpected_ever,
+                                    page->unexpected_total,
+                                    page->posted_total,
+                                    (double) rank_queued_bytes(rank)};
+    return values[metric];
+}
+
+static void labels(FILE *file, const struct page *page)
+{
+    fprintf(file, "job=\"%u\",rank=\"%u\",host=\"%s\",program=\"%s\"", page->me.job, page->me.rank,
+            page->host, page->program);
+}
+
+static void metric_head(FILE *file, const char *name, const char *type, const char *help)
+{
+    fprintf(file, "# HELP multilane_%s %s.\n# TYPE multilane_%s %s\n", name, help, name, type);
+}
+
+static const struct {
+    const char *name, *type, *help;
+} lane_metrics[] = {
+    {"lane_sent_bytes_total", "counter", "Bytes sent over the lane"},
+    {"lane_down_peers", "gauge", "Peers that the lane does not reach any more"},
+    {"lane_drained_peers", "gauge", "Peers that nothing is sent to over the lane, as was asked"},
+    {"lane_worse_peers", "gauge", "Peers that the lane reaches worse than it did before"},
+};
+
+#define LANE_METRICS (sizeof(lane_metrics) / sizeof(lane_metrics[0]))
+
+static void lane_metric(FILE *file, const struct ranks *ranks, size_t metric)
+{
+    metric_head(file, lane_metrics[metric].name, lane_metrics[metric].type,
+                lane_metrics[metric].help);
+    for (size_t i = 0; i < ranks->count; i++) {
+        const struct page *page = &ranks->list[i].second.page;
+        for (uint32_t j = 0; j < page->lane_count; j++) {
+            const struct page_lane *lane = &page->lanes[j];
+            const number values[LANE_METRICS] = {lane->bytes, lane->down, lane->drained,
+                                                 lane->worse};
+            fprintf(file, "multilane_%s{", lane_metrics[metric].name);
+            labels(file, page);
+            fprintf(file, ",lane=\"%s\"} %llu\n", lane->name, values[metric]);
+        }
+    }
+}
+
+static void waited_metric(FILE *file, const struct ranks *ranks)
+{
+    metric_head(file, "waited_seconds_total", "counter",
+                "Seconds in which the rank has waited for another one, by what for; -1: for any");
+    for (size_t i = 0; i < ranks->count; i++) {
+        const struct page *page = &ranks->list[i].second.page;
+        for (uint32_t j = 0; j < page->waited_count; j++)
+            for (uint32_t kind = 0; kind < PAGE_WAITED_KINDS; kind++) {
+                const struct page_waited *row = &page->waited[j];
+                if (row->ns[kind] == 0)
+                    continue;
+                fprintf(file, "multilane_waited_seconds_total{");
+                labels(file, page);
+                fprintf(file, ",peer=\"%lld\",kind=\"%s\"} %.3f\n",
+                        row->peer.rank == PAGE_ANY_RANK ? -1LL : (long long) row->peer.rank,
+                        page_waited_key(kind), (double) row->ns[kind] * 1e-9);
+            }
+    }
+}
+
+void export_prometheus(FILE *file, const struct ranks *ranks, const struct why *why)
+{
+    for (size_t m = 0; m < METRICS; m++) {
+        metric_head(file, metrics[m].name, metrics[m].type, metrics[m].help);
+        for (size_t i = 0; i < ranks->count; i++) {
+            fprintf(file, "multilane_%s{", metrics[m].name);
+            labels(file, &ranks->list[i].second.page);
+            fprintf(file, "} %.15g\n",
+                    metric_value(m, &ranks->list[i], why->standing.activities[i]));
+        }
+    }
+    for (size_t m = 0; m < LANE_METRICS; m++)
+        lane_metric(file, ranks, m);
+    waited_metric(file, ranks);
 }

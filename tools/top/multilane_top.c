@@ -20,7 +20,7 @@
 #include "tools/top/left.h"
 #include "tools/top/show.h"
 
-enum mode { MODE_LIVE, MODE_ONCE, MODE_JSON, MODE_DUMP, MODE_CALLS, MODE_DRAIN };
+enum mode { MODE_LIVE, MODE_ONCE, MODE_JSON, MODE_PROMETHEUS, MODE_DUMP, MODE_CALLS, MODE_DRAIN };
 
 struct options {
     struct choice choice;
@@ -50,6 +50,7 @@ static const char usage[] =
     "  --waited         for how long each has waited, for what, and the others for it\n"
     "  --once           one table, then end\n"
     "  --json           all that is known, for programs; with --why the causes too\n"
+    "  --prometheus     metrics in the text format of Prometheus\n"
     "  --interval S     seconds between two looks (1)\n"
     "  --count N        so many tables, then end\n"
     "  --sort KEY       rank, since, bytes, queued or unexpected\n"
@@ -114,6 +115,8 @@ static int report(struct ranks *ranks, const struct options *options)
         return fail("no memory");
     if (options->mode == MODE_JSON)
         export_json(stdout, ranks, &why, options->why);
+    else if (options->mode == MODE_PROMETHEUS)
+        export_prometheus(stdout, ranks, &why);
     else if (options->why)
         show_why(stdout, ranks, &why);
     else
@@ -258,13 +261,14 @@ static bool read_count(const char *value, void *count, struct model_error *why)
 /* Below 0: go on. Else the exit status. */
 static int options_parse(int count, char **arguments, struct options *options)
 {
-    bool once = false, json = false, dump = false, reads = false, calls = false;
+    bool once = false, json = false, prometheus = false, dump = false, reads = false, calls = false;
     bool help = false, version = false;
     struct model_error error;
     const struct option_row rows[] = {{"why", OPTION_FLAG, &options->why, NULL},
                                       {"waited", OPTION_FLAG, &options->waited, NULL},
                                       {"once", OPTION_FLAG, &once, NULL},
                                       {"json", OPTION_FLAG, &json, NULL},
+                                      {"prometheus", OPTION_FLAG, &prometheus, NULL},
                                       {"interval", OPTION_OWN, &options->interval_s, read_interval},
                                       {"count", OPTION_OWN, &options->count, read_count},
                                       {"sort", OPTION_OWN, &options->view.sort, read_sort},
@@ -288,12 +292,13 @@ static int options_parse(int count, char **arguments, struct options *options)
     bool drains = options->drain || options->restore;
     if (drains && (reads || (options->drain && options->restore)))
         return fail("--drain and --restore each go alone, and are for ranks that run");
-    options->mode = drains  ? MODE_DRAIN
-                    : calls ? MODE_CALLS
-                    : dump  ? MODE_DUMP
-                    : json  ? MODE_JSON
-                    : once  ? MODE_ONCE
-                            : MODE_LIVE;
+    options->mode = drains       ? MODE_DRAIN
+                    : calls      ? MODE_CALLS
+                    : dump       ? MODE_DUMP
+                    : prometheus ? MODE_PROMETHEUS
+                    : json       ? MODE_JSON
+                    : once       ? MODE_ONCE
+                                 : MODE_LIVE;
     if (reads) {
         options->files = arguments + first;
         options->file_count = count - first;

@@ -30,6 +30,7 @@ void show_why(FILE *file, const struct ranks *ranks, const struct why *why);
 
 /* export.c: for programs. `causes`: also what show_why says. */
 void export_json(FILE *file, const struct ranks *ranks, const struct why *why, bool causes);
+void export_prometheus(FILE *file, const struct ranks *ranks, const struct why *why);
 
 /* The longest wait of a rank, or its time outside of MPI, in nanoseconds. */
 uint64_t rank_since_ns(const struct rank *rank, enum activity activity);

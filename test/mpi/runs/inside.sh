@@ -36,15 +36,12 @@ inside_forms() {
         grep -q '^culprit' "$build/inside.job" && break
         sleep 0.1
     done
-    "$inside_top" "$job" --json | python3 -c '
-import json, sys
-ranks = json.load(sys.stdin)["ranks"]
-numbers = ("rounds", "sent_messages", "sent_bytes", "queued_bytes", "unexpected_ever", "since_s")
-assert len(ranks) == 3 and all(rank[number] >= 0 for rank in ranks for number in numbers), ranks
-assert all(lane["bytes"] >= 0 and lane["lane"] for rank in ranks for lane in rank["lanes"]), ranks' ||
-        { echo "--json lacks something"; status=1; }
+    "$inside_top" "$job" --json | python3 -m json.tool >/dev/null || { echo "--json is no JSON"; status=1; }
     "$inside_top" "$job" --once | grep -Eq '^ +[0-9]+ +[0-9]+ .*(MPI_|computes|in MPI)' || { echo "no table"; status=1; }
     "$inside_top" "$job" --once | awk 'length > 80 { print "longer than 80: " $0; exit 1 }' || status=1
+    "$inside_top" "$job" --prometheus | awk '!/^# (HELP|TYPE) multilane_[a-z_]+ / &&
+        !/^multilane_[a-z_]+[{]([a-z]+="[^"]*",?)+[}] [0-9.e+-]+$/ { print "no metric: " $0; bad = 1 } END { exit bad || NR < 20 }' ||
+        status=1
     "$inside_top" "$job" --dump >"$build/inside.dump" && "$inside_top" --why --read "$build/inside.dump" | grep -q '^who waits' ||
         { echo "--dump and --read do not agree"; status=1; }
     head -c 5000 "$build/inside.dump" >"$build/inside.cut"
