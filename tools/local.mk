@@ -46,7 +46,6 @@ dist_bin_SCRIPTS += tools/multilane-doctor
 noinst_LTLIBRARIES += libmultilane_tools.la
 libmultilane_tools_la_SOURCES = \
 	tools/options.c tools/options.h \
-	tools/plot.c tools/plot.h \
 	tools/model/broadcast.c tools/model/broadcast.h \
 	tools/model/cluster.c tools/model/cluster.h \
 	tools/model/equation.c tools/model/equation.h \

@@ -10,23 +10,21 @@
 #include "plan_report.h"
 #include "tools/lane/lane_input.h"
 #include "tools/options.h"
-#include "tools/plot.h"
 
 #define EXIT_INPUT  2 /* the file or the command line cannot be used */
 #define EXIT_OUTPUT 1 /* the result could not be written */
 
 #define SIZES_MAX 64
+#define NOT_GIVEN UINT32_MAX
 
 struct options {
     const char *file;
-    const char *plot;
     bool equation, verbose, json, help, version;
     bool every_lane, stream, sync, registered;
     bool is_profile, same_node;
     uint32_t ranks;
-    bool bias_given, eager_lanes_given, rndv_lanes_given;
-    double bias;
-    uint32_t eager_lanes, rndv_lanes;
+    double bias;                      /* below 0: the file's, and */
+    uint32_t eager_lanes, rndv_lanes; /* NOT_GIVEN: the file's */
     struct model_buffer buffer;
     struct plan_override overrides[PLAN_OVERRIDES_MAX];
     uint32_t override_count;
@@ -40,7 +38,6 @@ static const char usage[] =
     "\n"
     "  --equation           print the sizes that the threshold equation gives instead\n"
     "  --predict SIZE...    print times by protocol and stage for these sizes instead\n"
-    "  --plot OUT           write times over sizes to OUT, as columns to plot\n"
     "  --json               print for programs\n"
     "  --verbose            print the values of every term, and where attributes come from\n"
     "\n"
@@ -94,29 +91,30 @@ static bool read_size(const char *value, void *options, struct model_error *why)
 
 static bool read_options(int argc, char **argv, struct options *options, struct model_error *error)
 {
-    const struct option_row rows[] = {
-        {"equation", OPTION_FLAG, &options->equation, NULL, NULL},
-        {"predict", OPTION_SEVERAL, options, NULL, read_size},
-        {"plot", OPTION_TEXT, &options->plot, NULL, NULL},
-        {"json", OPTION_FLAG, &options->json, NULL, NULL},
-        {"verbose", OPTION_FLAG, &options->verbose, NULL, NULL},
-        {"profile", OPTION_FLAG, &options->is_profile, NULL, NULL},
-        {"ranks", OPTION_COUNT, &options->ranks, NULL, NULL},
-        {"same-node", OPTION_FLAG, &options->same_node, NULL, NULL},
-        {"stream", OPTION_FLAG, &options->stream, NULL, NULL},
-        {"sync", OPTION_FLAG, &options->sync, NULL, NULL},
-        {"memory", OPTION_OWN, &options->buffer, NULL, read_memory},
-        {"pieces", OPTION_COUNT, &options->buffer.pieces, NULL, NULL},
-        {"registered", OPTION_FLAG, &options->registered, NULL, NULL},
-        {"protocol", OPTION_OWN, options, NULL, read_protocol},
-        {"eager-lanes", OPTION_COUNT, &options->eager_lanes, &options->eager_lanes_given, NULL},
-        {"rndv-lanes", OPTION_COUNT, &options->rndv_lanes, &options->rndv_lanes_given, NULL},
-        {"every-lane", OPTION_FLAG, &options->every_lane, NULL, NULL},
-        {"bias", OPTION_REAL, &options->bias, &options->bias_given, NULL},
-        {"help", OPTION_FLAG, &options->help, NULL, NULL},
-        {"version", OPTION_FLAG, &options->version, NULL, NULL},
-        {.name = NULL}};
-    *options = (struct options){.buffer = {.memory = MODEL_MEMORY_HOST, .pieces = 1}};
+    const struct option_row rows[] = {{"equation", OPTION_FLAG, &options->equation, NULL},
+                                      {"predict", OPTION_SEVERAL, options, read_size},
+                                      {"json", OPTION_FLAG, &options->json, NULL},
+                                      {"verbose", OPTION_FLAG, &options->verbose, NULL},
+                                      {"profile", OPTION_FLAG, &options->is_profile, NULL},
+                                      {"ranks", OPTION_COUNT, &options->ranks, NULL},
+                                      {"same-node", OPTION_FLAG, &options->same_node, NULL},
+                                      {"stream", OPTION_FLAG, &options->stream, NULL},
+                                      {"sync", OPTION_FLAG, &options->sync, NULL},
+                                      {"memory", OPTION_OWN, &options->buffer, read_memory},
+                                      {"pieces", OPTION_COUNT, &options->buffer.pieces, NULL},
+                                      {"registered", OPTION_FLAG, &options->registered, NULL},
+                                      {"protocol", OPTION_OWN, options, read_protocol},
+                                      {"eager-lanes", OPTION_COUNT, &options->eager_lanes, NULL},
+                                      {"rndv-lanes", OPTION_COUNT, &options->rndv_lanes, NULL},
+                                      {"every-lane", OPTION_FLAG, &options->every_lane, NULL},
+                                      {"bias", OPTION_REAL, &options->bias, NULL},
+                                      {"help", OPTION_FLAG, &options->help, NULL},
+                                      {"version", OPTION_FLAG, &options->version, NULL},
+                                      {.name = NULL}};
+    *options = (struct options){.buffer = {.memory = MODEL_MEMORY_HOST, .pieces = 1},
+                                .bias = -1,
+                                .eager_lanes = NOT_GIVEN,
+                                .rndv_lanes = NOT_GIVEN};
     int first = options_read(argc, argv, rows, error);
     if (first < 0 || options->help || options->version)
         return first >= 0;
@@ -140,7 +138,7 @@ static void fill_input(const struct options *options, const struct lane_file *fi
     input->around.registration_cached |= options->registered;
     if (options->sync)
         input->around.operation = MODEL_OPERATION_SEND_SYNC;
-    if (options->bias_given)
+    if (options->bias >= 0)
         input->around.bias = options->bias;
     input->lanes = file->lanes;
     input->lane_count = file->lane_count;
@@ -149,29 +147,15 @@ static void fill_input(const struct options *options, const struct lane_file *fi
     input->override_count = options->override_count;
     input->every_lane = options->every_lane;
     input->most_eager_lanes =
-        options->eager_lanes_given ? options->eager_lanes : file->most_eager_lanes;
+        options->eager_lanes != NOT_GIVEN ? options->eager_lanes : file->most_eager_lanes;
     input->most_rndv_lanes =
-        options->rndv_lanes_given ? options->rndv_lanes : file->most_rndv_lanes;
+        options->rndv_lanes != NOT_GIVEN ? options->rndv_lanes : file->most_rndv_lanes;
 }
 
 static void lanes_share(struct model_lane *lanes, uint32_t count, struct model_sharers sharers)
 {
     for (uint32_t i = 0; i < count; i++)
         model_lane_share(&lanes[i], sharers);
-}
-
-static bool write_plot(const char *name, const struct plan_report *report)
-{
-    const struct plan_input *input = report->input;
-    struct plot plot = {.plan = report->plan, .input = input};
-    struct model_error error;
-    snprintf(plot.title, sizeof plot.title, "Time of a %s of %s over its size, %s",
-             model_operation_name(input->around.operation), model_buffer_name(input->around.buffer),
-             input->view == COST_OF_MESSAGE ? "one message" : "a message in a stream");
-    if (plot_write(name, &plot, 1, &error))
-        return true;
-    fprintf(stderr, "multilane-plan: %s\n", error.text);
-    return false;
 }
 
 /* The plan, unless something else was asked for. */
@@ -182,15 +166,13 @@ static void write_text(const struct options *options, const struct plan_report *
         plan_text_equations(stdout, report, ranges, equation_count);
     if (options->size_count)
         plan_text_predictions(stdout, report);
-    if (!options->equation && !options->size_count && !options->plot)
+    if (!options->equation && !options->size_count)
         plan_text_plan(stdout, report);
 }
 
 static int write_report(const struct options *options, const struct plan_report *report,
                         const struct equation_range *ranges, uint32_t equation_count)
 {
-    if (options->plot && !write_plot(options->plot, report))
-        return EXIT_OUTPUT;
     if (options->json)
         plan_json(stdout, report, ranges, equation_count);
     else
@@ -214,39 +196,6 @@ static int fail_file(const char *name, const struct model_error *error)
     return EXIT_INPUT;
 }
 
-/* For each placement what a job prints of its peers there. */
-static int write_profile_plans(const struct options *options, const struct lane_file *file)
-{
-    static struct model_lane lanes[MODEL_LANES_MAX];
-    bool any = false;
-    struct model_error error;
-    for (int i = 0; i < PROFILE_PLACEMENTS; i++) {
-        enum profile_placement placement = (enum profile_placement) i;
-        struct model_group group;
-        struct plan_input input;
-        fill_input(options, file, &input);
-        input.lanes = lanes;
-        input.lane_count = profile_lanes(file, placement, lanes, &group);
-        input.around.groups = &group;
-        input.around.group_count = group.bandwidth_bytes_s > 0;
-        if (!input.lane_count)
-            continue;
-        lanes_share(lanes, input.lane_count,
-                    (struct model_sharers){options->ranks, placement != PROFILE_HOST});
-        struct plan *plan = plan_build(&input, &error);
-        if (!plan)
-            return fail_file(options->file, &error);
-        struct plan_report report = {
-            .file = file, .input = &input, .plan = plan, .verbose = options->verbose};
-        plan_text_placement(stdout, &report, profile_placement_name(placement));
-        plan_free(plan);
-        any = true;
-    }
-    if (!any)
-        model_fail(&error, "it has no lane of a placement, so it is no profile");
-    return any ? EXIT_SUCCESS : fail_file(options->file, &error);
-}
-
 static int run(const struct options *options, const struct lane_file *file,
                const struct cluster_model *cluster)
 {
@@ -264,7 +213,7 @@ static int run(const struct options *options, const struct lane_file *file,
     if (options->equation && !plan_report_equations(&report, ranges, &equation_count, &error))
         return fail_file(options->file, &error);
     struct plan *plan = NULL;
-    if (!options->equation || options->plot || options->size_count) {
+    if (!options->equation || options->size_count) {
         plan = plan_build(&input, &error);
         if (!plan)
             return fail_file(options->file, &error);
@@ -273,6 +222,32 @@ static int run(const struct options *options, const struct lane_file *file,
     int status = write_report(options, &report, ranges, equation_count);
     plan_free(plan);
     return status;
+}
+
+/* For each placement what a job does toward its peers there. */
+static int run_placements(const struct options *options, const struct lane_file *file,
+                          const struct cluster_model *cluster)
+{
+    static struct lane_file placed;
+    struct model_error error;
+    int status = EXIT_SUCCESS;
+    bool any = false;
+    for (int i = 0; i < PROFILE_PLACEMENTS && status == EXIT_SUCCESS; i++) {
+        enum profile_placement placement = (enum profile_placement) i;
+        placed = *file;
+        placed.lane_count = profile_lanes(file, placement, placed.lanes, &placed.groups[0]);
+        placed.group_count = placed.groups[0].bandwidth_bytes_s > 0;
+        if (!placed.lane_count)
+            continue;
+        any = true;
+        lanes_share(placed.lanes, placed.lane_count,
+                    (struct model_sharers){options->ranks, placement != PROFILE_HOST});
+        printf("peers at %s: ", profile_placement_name(placement));
+        status = run(options, &placed, cluster);
+    }
+    if (!any)
+        model_fail(&error, "it has no lane of a placement, so it is no profile");
+    return any ? status : fail_file(options->file, &error);
 }
 
 int main(int argc, char **argv)
@@ -289,14 +264,12 @@ int main(int argc, char **argv)
                    : EXIT_SUCCESS;
     if (!lane_input_read(options.file, &file, &cluster, &error))
         return fail_input(&error);
-    if (options.is_profile &&
-        (options.equation || options.json || options.plot || options.size_count)) {
-        model_fail(&error,
-                   "--profile prints plans, and no other option for what to print goes with it");
+    if (options.is_profile && options.json) {
+        model_fail(&error, "--profile prints several plans, and --json one object");
         return fail_input(&error);
     }
     if (options.is_profile)
-        return write_profile_plans(&options, &file);
+        return run_placements(&options, &file, &cluster);
     lanes_share(file.lanes, file.lane_count,
                 (struct model_sharers){options.ranks, options.same_node});
     return run(&options, &file, &cluster);

@@ -37,8 +37,6 @@ static bool row_read(const struct option_row *row, struct model_error *error)
     struct model_error why = {""};
     if (!value_read(row, optarg, &why))
         return model_fail(error, "--%s: %.250s", row->name, why.text);
-    if (row->is_given)
-        *row->is_given = true;
     return true;
 }
 

@@ -21,7 +21,6 @@ struct option_row {
     const char *name; /* without -- */
     enum option_kind kind;
     void *at;
-    bool *is_given; /* null: it does not matter */
     bool (*read)(const char *value, void *at, struct model_error *why);
 };
 

@@ -49,8 +49,6 @@ void plan_text_equations(FILE *out, const struct plan_report *report,
                          const struct equation_range *ranges, uint32_t count);
 void plan_text_plan(FILE *out, const struct plan_report *report);
 
-/* The plan for peers at one placement of a profile, laid out as a job lays its own out. */
-void plan_text_placement(FILE *out, const struct plan_report *report, const char *placement);
 void plan_text_predictions(FILE *out, const struct plan_report *report);
 
 /* One JSON object; what was not asked for is left out. */

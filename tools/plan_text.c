@@ -129,17 +129,6 @@ void plan_text_plan(FILE *out, const struct plan_report *report)
         plan_lanes_print(out, input, NULL, NULL, "  ");
 }
 
-void plan_text_placement(FILE *out, const struct plan_report *report, const char *placement)
-{
-    fprintf(out, "peers at %s over", placement);
-    for (uint32_t i = 0; i < report->input->lane_count; i++)
-        fprintf(out, " %s", report->input->lanes[i].name);
-    fputc('\n', out);
-    plan_table_print(out, report->input, report->plan, NULL, "    ");
-    if (report->verbose)
-        plan_switches_print(out, report->input, report->plan, "      ");
-}
-
 /* --- predictions ------------------------------------------------------------------------------ */
 
 uint32_t plan_report_predict(const struct plan_report *report, uint64_t bytes,

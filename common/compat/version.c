@@ -17,7 +17,7 @@
 #define TEXT_OF(number) #number
 #define TEXT(number)    TEXT_OF(number)
 
-const char *const version_built =
+const char version_built[] =
     TEXT(OPAL_MAJOR_VERSION) "." TEXT(OPAL_MINOR_VERSION) "." TEXT(OPAL_RELEASE_VERSION)
         OPAL_GREEK_VERSION;
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 /* The version compiled against, such as "4.1.4" or "6.0.0rc2". */
-extern const char *const version_built;
+extern const char version_built[];
 
 enum version_relation {
     VERSION_CHECKED,   /* the very same, or known to be alike */

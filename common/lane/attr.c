@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads the user's attributes of lanes. */
+#define _GNU_SOURCE
 #include "common/lane/attr.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/lane/lane_keys.h"
@@ -10,75 +12,7 @@
 /* Larger ones are the product's own. */
 #define GROUP_MAX 65535
 
-/* One "key=value" of one lane, cut out of the text. */
-struct item {
-    char btl[48];
-    char device[64]; /* empty: every device */
-    char key[32];
-    char value[48];
-};
-
-/* Copies up to `end`; false if it does not fit or is empty. */
-static bool cut(char *to, size_t room, const char *from, const char *end)
-{
-    size_t length = (size_t) (end - from);
-    if (length == 0 || length >= room)
-        return false;
-    memcpy(to, from, length);
-    to[length] = '\0';
-    return true;
-}
-
-/* Splits "BTL[:device]:" off; returns where the keys begin, or null. */
-static const char *read_name(const char *text, const char *end, struct item *item)
-{
-    const char *equals = memchr(text, '=', (size_t) (end - text));
-    if (!equals)
-        return NULL;
-    const char *keys = equals;
-    while (keys > text && keys[-1] != ':')
-        keys--;
-    if (keys == text)
-        return NULL;
-    const char *name_end = keys - 1;
-    const char *colon = memchr(text, ':', (size_t) (name_end - text));
-    item->device[0] = '\0';
-    if (!colon)
-        return cut(item->btl, sizeof(item->btl), text, name_end) ? keys : NULL;
-    if (!cut(item->btl, sizeof(item->btl), text, colon) ||
-        !cut(item->device, sizeof(item->device), colon + 1, name_end))
-        return NULL;
-    return keys;
-}
-
-/* Calls `visit` for each key=value; false at the first that is malformed or that it refuses. */
-static bool items_walk(const char *text,
-                       bool (*visit)(const struct item *, void *, struct model_error *),
-                       void *context, struct model_error *error)
-{
-    while (text && *text) {
-        struct item item;
-        const char *end = text + strcspn(text, ";");
-        const char *at = read_name(text, end, &item);
-        if (!at)
-            return model_fail(error, "\"%.*s\" is not BTL[:device]:key=value,...",
-                              (int) (end - text), text);
-        while (at < end) {
-            const char *stop = memchr(at, ',', (size_t) (end - at));
-            if (!stop)
-                stop = end;
-            const char *equals = memchr(at, '=', (size_t) (stop - at));
-            if (!equals || !cut(item.key, sizeof(item.key), at, equals) ||
-                !cut(item.value, sizeof(item.value), equals + 1, stop))
-                return model_fail(error, "\"%.*s\" is not key=value", (int) (stop - at), at);
-            if (!visit(&item, context, error))
-                return false;
-            at = stop < end ? stop + 1 : end;
-        }
-        text = *end ? end + 1 : end;
-    }
-    return true;
-}
+#define TEXT_CHARS_MAX 4096
 
 static void set_attributes(struct model_lane *lane, const struct attribute_values *read)
 {
@@ -129,43 +63,72 @@ static bool value_check(const char *name, const char *value, struct model_error 
     return lane_set(&probe, name, value, why);
 }
 
-static bool item_check(const struct item *item, void *context, struct model_error *error)
-{
-    struct model_error why;
-    (void) context;
-    return value_check(item->key, item->value, &why) ||
-           model_fail(error, "%s: %s=%s: %.150s", item->btl, item->key, item->value, why.text);
-}
-
-bool attr_check(const char *text, struct model_error *error)
-{
-    return items_walk(text, item_check, NULL, error);
-}
-
-struct apply {
-    const char *btl;
+/* Whom the text is read for. */
+struct reader {
+    const char *btl; /* null: only whether it is well formed */
     const char *device;
     struct model_lane *lane;
     bool shares; /* now what is shared, which a bandwidth before or behind it does not undo */
 };
 
-static bool item_apply(const struct item *item, void *context, struct model_error *error)
+static bool item_read(const struct reader *reader, const char *btl, const char *device,
+                      const char *key, const char *value, struct model_error *error)
 {
-    const struct apply *apply = context;
-    (void) error;
-    if (strcmp(item->btl, apply->btl) == 0 &&
-        (!item->device[0] || (apply->device && strcmp(item->device, apply->device) == 0)) &&
-        (strcmp(item->key, "shared") == 0) == apply->shares)
-        (void) lane_set(apply->lane, item->key, item->value, NULL);
+    struct model_error why;
+    if (!reader->btl)
+        return value_check(key, value, &why) ||
+               model_fail(error, "%s: %s=%s: %.150s", btl, key, value, why.text);
+    if (strcmp(btl, reader->btl) == 0 &&
+        (!device || (reader->device && strcmp(device, reader->device) == 0)) &&
+        (strcmp(key, "shared") == 0) == reader->shares)
+        (void) lane_set(reader->lane, key, value, NULL);
     return true;
+}
+
+/* "BTL[:device]:key=value,...", which is taken apart. */
+static bool items_read(const struct reader *reader, char *text, struct model_error *error)
+{
+    char *equals = strchr(text, '=');
+    char *keys = equals ? memrchr(text, ':', (size_t) (equals - text)) : NULL;
+    char *device = keys ? memchr(text, ':', (size_t) (keys - text)) : NULL;
+    if (!keys || keys == text || device == text || (device && device + 1 == keys))
+        return model_fail(error, "\"%s\" is not BTL[:device]:key=value,...", text);
+    *keys++ = '\0';
+    if (device)
+        *device++ = '\0';
+    while (keys && *keys) {
+        char *key = strsep(&keys, ","), *value = strchr(key, '=');
+        if (!value || value == key || !value[1])
+            return model_fail(error, "\"%s\" is not key=value", key);
+        *value++ = '\0';
+        if (!item_read(reader, text, device, key, value, error))
+            return false;
+    }
+    return true;
+}
+
+static bool text_read(const struct reader *reader, const char *text, struct model_error *error)
+{
+    char copy[TEXT_CHARS_MAX], *rest = copy;
+    if (snprintf(copy, sizeof(copy), "%s", text ? text : "") >= TEXT_CHARS_MAX)
+        return model_fail(error, "it is longer than %d characters", TEXT_CHARS_MAX - 1);
+    while (rest && *rest)
+        if (!items_read(reader, strsep(&rest, ";"), error))
+            return false;
+    return true;
+}
+
+bool attr_check(const char *text, struct model_error *error)
+{
+    return text_read(&(struct reader){.btl = NULL}, text, error);
 }
 
 void attr_apply(const char *text, const char *btl, const char *device, struct model_lane *lane)
 {
-    struct apply apply = {.btl = btl, .device = device, .lane = lane};
-    items_walk(text, item_apply, &apply, NULL);
-    apply.shares = true;
-    items_walk(text, item_apply, &apply, NULL);
+    struct reader reader = {.btl = btl, .device = device, .lane = lane};
+    (void) text_read(&reader, text, NULL);
+    reader.shares = true;
+    (void) text_read(&reader, text, NULL);
 }
 
 /* --- btl_NAME_lane_* -------------------------------------------------------------------------- */

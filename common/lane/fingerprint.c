@@ -4,6 +4,7 @@
 
 #include "config.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -64,31 +65,34 @@ void fingerprint_take(const char *open_mpi, struct fingerprint *out)
     text_set(out->multilane, PACKAGE_VERSION);
 }
 
-/* The fields and what they are called in a lane file. */
-#define FIELDS 5
+static const struct {
+    const char *name;
+    size_t offset;
+} fields[] = {
+    {"processor", offsetof(struct fingerprint, processor)},
+    {"number of processors", offsetof(struct fingerprint, processors)},
+    {"kernel", offsetof(struct fingerprint, kernel)},
+    {"Open MPI", offsetof(struct fingerprint, open_mpi)},
+    {"Multilane", offsetof(struct fingerprint, multilane)},
+};
 
-static const char *field_of(const struct fingerprint *fingerprint, int i, const char **name)
+#define FIELDS (sizeof(fields) / sizeof(fields[0]))
+
+static const char *field_of(const struct fingerprint *fingerprint, size_t i)
 {
-    static const char *const names[FIELDS] = {"processor", "number of processors", "kernel",
-                                              "Open MPI", "Multilane"};
-    const char *const values[FIELDS] = {fingerprint->processor, fingerprint->processors,
-                                        fingerprint->kernel, fingerprint->open_mpi,
-                                        fingerprint->multilane};
-    *name = names[i];
-    return values[i];
+    return (const char *) fingerprint + fields[i].offset;
 }
 
 bool fingerprint_matches(const struct fingerprint *of_file, const struct fingerprint *here,
                          struct model_error *error)
 {
-    for (int i = 0; i < FIELDS; i++) {
-        const char *name;
-        const char *theirs = field_of(of_file, i, &name), *ours = field_of(here, i, &name);
+    for (size_t i = 0; i < FIELDS; i++) {
+        const char *theirs = field_of(of_file, i), *ours = field_of(here, i);
         if (strcmp(theirs, ours) != 0)
             return model_fail(error,
                               "it was measured on another machine: its %s is \"%.60s\", this "
                               "one's \"%.60s\"",
-                              name, theirs, ours);
+                              fields[i].name, theirs, ours);
     }
     return true;
 }
@@ -97,8 +101,8 @@ bool fingerprint_matches(const struct fingerprint *of_file, const struct fingerp
 uint64_t fingerprint_number(const struct fingerprint *fingerprint)
 {
     uint64_t number = UINT64_C(0xcbf29ce484222325);
-    for (int i = 0; i < FIELDS; i++) {
-        const char *name, *text = field_of(fingerprint, i, &name);
+    for (size_t i = 0; i < FIELDS; i++) {
+        const char *text = field_of(fingerprint, i);
         do
             number = (number ^ (unsigned char) *text) * UINT64_C(0x100000001b3);
         while (*text++);

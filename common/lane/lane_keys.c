@@ -10,6 +10,7 @@
 
 #define VALUE_CHARS_MAX 400
 #define COUNT_MOST      (1 << 24)
+#define LINE_S_MOST     1e9
 
 const struct key lane_keys[] = {
     {"use", KEY_USE, offsetof(struct model_lane, use)},
@@ -102,8 +103,11 @@ bool line_read(const char *value, struct cost_line *line, struct model_error *wh
     line->growth_s_byte = 0;
     if (!fixed || strtok_r(NULL, " \t", &rest))
         return model_fail(why, "it is seconds, then seconds a byte");
-    return number_parse_real(fixed, &line->fixed_s, why) &&
-           (!growth || number_parse_real(growth, &line->growth_s_byte, why));
+    if (!number_parse_real(fixed, &line->fixed_s, why) ||
+        (growth && !number_parse_real(growth, &line->growth_s_byte, why)))
+        return false;
+    return fmax(line->fixed_s, line->growth_s_byte) <= LINE_S_MOST ||
+           model_fail(why, "it is at most %g seconds", LINE_S_MOST);
 }
 
 static bool read_text(const char *value, char *out, struct model_error *why)

@@ -62,22 +62,19 @@ static void sends_apply(const struct startup_costs *costs, struct model_lane_cos
     cost->ranges[0] = small;
 }
 
-/* The way's ranges from STARTUP_256K on, behind one that ends there; false: no room. */
-static bool range_cut(struct model_lane_cost *cost)
+/* The range that holds at `bytes` ends there, and one like it follows. */
+static void range_split(struct model_lane_cost *cost, uint64_t bytes)
 {
-    const uint64_t end = STARTUP_BYTES(STARTUP_256K);
-    uint32_t first = 0;
-    while (cost->ranges[first].largest_bytes <= end && first + 1 < cost->range_count)
-        first++;
-    if (first == 0 && cost->range_count == MODEL_LANE_RANGES_MAX)
-        return false;
-    struct model_lane_cost cut = {.range_count = 1};
-    cut.ranges[0] = cost->ranges[first];
-    cut.ranges[0].largest_bytes = end;
-    for (uint32_t i = first; i < cost->range_count; i++)
-        cut.ranges[cut.range_count++] = cost->ranges[i];
-    *cost = cut;
-    return true;
+    uint32_t at = 0;
+    while (at < cost->range_count && cost->ranges[at].largest_bytes < bytes)
+        at++;
+    if (at == cost->range_count || cost->ranges[at].largest_bytes == bytes ||
+        cost->range_count == MODEL_LANE_RANGES_MAX)
+        return;
+    memmove(&cost->ranges[at + 1], &cost->ranges[at],
+            (cost->range_count - at) * sizeof(cost->ranges[0]));
+    cost->ranges[at].largest_bytes = bytes;
+    cost->range_count++;
 }
 
 /* The bandwidth with which a copy of that size takes its time. */
@@ -86,19 +83,26 @@ static double copy_bytes_s(int size, double time_s, double fixed_s)
     return (double) STARTUP_BYTES(size) / fmax(time_s - fixed_s, time_s / 2);
 }
 
+/* Beyond STARTUP_256K the largest copy counts. */
+static bool is_larger(const struct model_lane_range *range)
+{
+    return range->largest_bytes > STARTUP_BYTES(STARTUP_256K);
+}
+
 /* A get or put: one copy by the kernel. What it takes for any size is its overhead. */
 static bool copies_apply(const struct startup_costs *costs, struct model_lane_cost *cost)
 {
     double fixed_s = costs->kernel_s[STARTUP_4K] / 2;
-    if (!cost->range_count || cost->ranges[0].reg_growth_s_byte > 0 || !range_cut(cost))
+    if (!cost->range_count || cost->ranges[0].reg_growth_s_byte > 0)
         return false;
+    range_split(cost, STARTUP_BYTES(STARTUP_256K));
     for (uint32_t i = 0; i < cost->range_count; i++) {
-        cost->ranges[i].overhead_send_s = fixed_s;
-        cost->ranges[i].overhead_receive_s = 0;
+        struct model_lane_range *range = &cost->ranges[i];
+        int size = is_larger(range) ? STARTUP_1M : STARTUP_256K;
+        range->overhead_send_s = fixed_s;
+        range->overhead_receive_s = 0;
+        range->bandwidth_bytes_s = copy_bytes_s(size, costs->kernel_s[size], fixed_s);
     }
-    for (uint32_t i = 0; i < cost->range_count; i++)
-        cost->ranges[i].bandwidth_bytes_s = copy_bytes_s(
-            i ? STARTUP_1M : STARTUP_256K, costs->kernel_s[i ? STARTUP_1M : STARTUP_256K], fixed_s);
     return true;
 }
 
@@ -124,9 +128,10 @@ static void both_apply(const struct startup_costs *costs, struct model_lane *lan
 {
     struct model_lane_cost *both = &lane->cost[MODEL_BY_BOTH];
     both_as_get(lane);
-    for (uint32_t i = 1; i < both->range_count; i++)
-        both->ranges[i].bandwidth_bytes_s =
-            copy_bytes_s(STARTUP_1M, costs->both_s, both->ranges[i].overhead_send_s);
+    for (uint32_t i = 0; i < both->range_count; i++)
+        if (is_larger(&both->ranges[i]))
+            both->ranges[i].bandwidth_bytes_s =
+                copy_bytes_s(STARTUP_1M, costs->both_s, both->ranges[i].overhead_send_s);
 }
 
 static void copies_of_memory_apply(const struct startup_costs *costs, struct model_lane *lane)
@@ -151,21 +156,6 @@ static void copies_of_memory_apply(const struct startup_costs *costs, struct mod
 }
 
 /* --- where processes share a processor -------------------------------------------------------- */
-
-/* The range that holds at `bytes` ends there, and one like it follows. */
-static void range_split(struct model_lane_cost *cost, uint64_t bytes)
-{
-    uint32_t at = 0;
-    while (at < cost->range_count && cost->ranges[at].largest_bytes < bytes)
-        at++;
-    if (at == cost->range_count || cost->ranges[at].largest_bytes == bytes ||
-        cost->range_count == MODEL_LANE_RANGES_MAX)
-        return;
-    memmove(&cost->ranges[at + 1], &cost->ranges[at],
-            (cost->range_count - at) * sizeof(cost->ranges[0]));
-    cost->ranges[at].largest_bytes = bytes;
-    cost->range_count++;
-}
 
 /* A ring is full each time that so much was written, and then the sender waits as long as for the
  * answer of a rendezvous. */

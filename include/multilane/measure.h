@@ -15,16 +15,10 @@
  * version of this header; Open MPI opens components RTLD_GLOBAL, so dlsym(RTLD_DEFAULT, name) finds
  * it after MPI_Init. Only programs of the same build use it: `lane_bytes` tells another. Ranks are
  * those of MPI_COMM_WORLD. Every function returns MPI_SUCCESS's 0 or an Open MPI error below it. */
-#define MULTILANE_MEASURE_VERSION 5
-#define MULTILANE_MEASURE_SYMBOL  "mca_pml_multilane_measure_v5"
+#define MULTILANE_MEASURE_VERSION 6
+#define MULTILANE_MEASURE_SYMBOL  "mca_pml_multilane_measure_v6"
 
 #define MULTILANE_MEASURE_PLANNED (-1)
-
-struct multilane_route {
-    int protocol;       /* index in common/model/protocol.h */
-    uint32_t lanes;     /* bit i: lane i takes part */
-    double predicted_s; /* what the model expects; not a number where it cannot say */
-};
 
 /* The last 15 timed messages of one way and size. */
 struct multilane_times {
@@ -38,7 +32,7 @@ struct multilane_measure {
     uint32_t lane_bytes; /* sizeof(struct model_lane) */
 
     /* The version of Open MPI that the component was built for. */
-    const char *(*open_mpi)(void);
+    const char *open_mpi;
 
     /* The lanes to `rank` as the model knows them now; *count says how much room there is and then
      * how many there are. */
@@ -51,8 +45,8 @@ struct multilane_measure {
      * what was known of earlier ones is forgotten. No message to these ranks may be under way. */
     int (*force)(int rank, int protocol, uint32_t lanes);
 
-    /* How a message of so many bytes would go now. */
-    int (*route)(int rank, uint64_t bytes, struct multilane_route *route);
+    /* The protocol, by its index, that a message of so many bytes would take now. */
+    int (*protocol)(int rank, uint64_t bytes);
 
     /* What contiguous messages of so many bytes, a power of two, have taken since `force`. */
     int (*times)(int rank, uint64_t bytes, struct multilane_times *times);

@@ -102,22 +102,6 @@ static unsigned long long sum_of(const char *prefix, int by_lane, int argc, char
     return sum;
 }
 
-/* All messages by the range of their size: two sizes, each alone or behind others, by a plan each.
- */
-static unsigned long long sizes_sum(void)
-{
-    unsigned long long sizes[64] = {0}, sum = 0;
-    int used = 0;
-    for (int i = 0; i < variable_count; i++)
-        if (strcmp(variables[i].name, "pml_multilane_message_sizes") == 0)
-            MPI_T_pvar_read(session, variables[i].handle, sizes);
-    for (int i = 0; i < 64; i++) {
-        sum += sizes[i];
-        used += sizes[i] != 0;
-    }
-    return used <= 4 ? sum : 0;
-}
-
 /* The messages that this process sends are those counted: nothing else is sent meanwhile. */
 static void sender(int argc, char **argv)
 {
@@ -133,7 +117,6 @@ static void sender(int argc, char **argv)
     expect("messages by lane", sum_of("pml_multilane_messages_", 1, argc, argv), 2 * EACH);
     expect("bytes by lane", sum_of("pml_multilane_bytes_", 1, argc, argv),
            (unsigned long long) EACH * (SMALL + LARGE));
-    expect("messages by size", sizes_sum(), 2 * EACH);
     expect("bad headers", value_named("pml_multilane_bad_headers"), 0);
     MPI_Request request; /* by rendezvous it ends when it is received, after the other one */
     MPI_Isend(buffer, SMALL, MPI_BYTE, 1, 3, MPI_COMM_WORLD, &request);

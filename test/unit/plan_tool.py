@@ -11,7 +11,6 @@ import random
 import re
 import subprocess
 import sys
-import tempfile
 from fractions import Fraction
 
 PROGRAM = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "multilane-plan")
@@ -294,23 +293,6 @@ def where_a_number_comes_from_is_said():
     check({row[0] for row in rows} == {"1m", "inf"}, rows)
 
 
-def plots_are_columns():
-    with tempfile.TemporaryDirectory() as folder:
-        name = os.path.join(folder, "out")
-        status, out, err = run("--plot", name, "-", text=EXAMPLE)
-        check((status, out, err) == (0, "", ""), out, err)
-        with open(name, encoding="utf-8") as file:
-            title, head, *lines = file.read().splitlines()
-        rows = {int(line.split("\t")[0]): dict(zip(head.split("\t"), line.split("\t"))) for line in lines}
-        check(title == "# Time of a send of contiguous host memory over its size, one message; seconds", title)
-        check(rows[2097152]["planned"] == "eager-zcopy" and rows[3951429]["planned"] == "rndv-am", lines)
-        for row in rows.values():
-            times = [float(row[name]) for name in ("eager-zcopy", "rndv-am", "rndv-get") if row[name] != "nan"]
-            check(float(row["takes"]) == float(row[row["planned"]]) and times, row)
-        status, _, err = run("--plot", os.path.join(folder, "none", "out"), "-", text=EXAMPLE)
-        check(status == 1 and "none/out" in err, status, err)
-
-
 def options_change_the_plan():
     def protocols(*options, text=EXAMPLE):
         status, out, err = run("--json", *options, "-", text=text)
@@ -363,6 +345,9 @@ BAD_FILES = [  # content, words that the sentence must have
     ("[lane a]\nbandwidth = 1\n[range a 4k]\n[range a 1k]\n", ["4", "range a 1k"]),
     ("[copy disk]\n", ["1", "disk"]),
     ("[lane a]\nbandwidth = 1\n[cluster]\n", ["cluster", "L"]),
+    ("[lane a]\nbandwidth = 1\n[cluster]\nlatency_8 = 1\nlatency_4 = 1\n", ["5", "latency_4", "order"]),
+    ("[lane a]\nbandwidth = 1\n[cluster]\nlatency = 1\npacket = 0\n", ["cluster", "packet of 0"]),
+    ("[lane a]\nbandwidth = 1\n[cluster]\nsend_gap = 1e10\n", ["4", "send_gap", "1e+09"]),
     ("".join("[lane %d]\nbandwidth = 1\n" % i for i in range(17)), ["33", "16"]),
     ("# nothing\n", ["no lane"]),
     ("", ["empty"]),
@@ -397,7 +382,7 @@ def bad_files_are_refused_in_one_sentence():
 def bad_options_are_refused_in_one_sentence():
     for options, words in (
             ([], ["FILE"]), (["-", "-"], ["one FILE"]), (["--colour", "-"], ["--colour"]),
-            (["--plot"], ["--plot"]), (["--predict", "-"], ["--predict"]),
+            (["--predict", "-"], ["--predict"]),
             (["--predict", "4q", "-"], ["--predict", "4q"]), (["--bias", "x", "-"], ["--bias", "x"]),
             (["--bias", "0", "-"], ["bias"]), (["--json=1", "-"], ["--json"]),
             (["--memory", "tape", "-"], ["--memory"]),
@@ -429,7 +414,6 @@ def main():
     a_port_is_shared_by_the_ranks_of_a_node()
     what_decides_a_switch_is_said()
     where_a_number_comes_from_is_said()
-    plots_are_columns()
     options_change_the_plan()
     bad_files_are_refused_in_one_sentence()
     bad_options_are_refused_in_one_sentence()

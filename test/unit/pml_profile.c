@@ -122,13 +122,14 @@ static bool profile_make(const char *path, const struct peer_class *class)
     return profile_write(path, &file, &error);
 }
 
-/* Lines, without the spaces at their ends, up to the column where `until` stands in the first. */
-static void rows_take(FILE *from, const char *until, char *rows, size_t size)
+/* Lines behind that indent, without the spaces at their ends, up to the column where `until` stands
+ * in the first. */
+static void rows_take(FILE *from, size_t indent, const char *until, char *rows, size_t size)
 {
     char line[1000];
     size_t column = SIZE_MAX, length = 0;
     rows[0] = '\0';
-    while (fgets(line, sizeof(line), from) && strncmp(line, "    ", 4) == 0) {
+    while (fgets(line, sizeof(line), from) && strncmp(line, "    ", indent) == 0) {
         const char *at = until ? strstr(line, until) : NULL;
         if (at && column == SIZE_MAX)
             column = (size_t) (at - line);
@@ -137,7 +138,8 @@ static void rows_take(FILE *from, const char *until, char *rows, size_t size)
         size_t end = strlen(line);
         while (end && (line[end - 1] == ' ' || line[end - 1] == '\n'))
             end--;
-        length += (size_t) snprintf(rows + length, size - length, "%.*s\n", (int) end, line);
+        length += (size_t) snprintf(rows + length, size - length, "%.*s\n", (int) (end - indent),
+                                    line + indent);
     }
 }
 
@@ -154,7 +156,7 @@ static void job_rows(char *rows, size_t size)
            strcmp(line, "  contiguous memory:\n") != 0)
         ;
     if (report) {
-        rows_take(report, "measured", rows, size);
+        rows_take(report, 4, "measured", rows, size);
         fclose(report);
     }
     unlink(path);
@@ -168,7 +170,7 @@ static void tool_rows(const char *profile, char *rows, size_t size)
     CHECK(tool && fgets(line, sizeof(line), tool) && strncmp(line, "peers at ", 9) == 0, "%s",
           line);
     if (tool) {
-        rows_take(tool, NULL, rows, size);
+        rows_take(tool, 0, NULL, rows, size);
         CHECK(pclose(tool) == 0, "%s", command);
     }
 }

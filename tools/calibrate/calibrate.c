@@ -2,7 +2,6 @@
 /* multilane-calibrate: measures the lanes between two processes and writes what it found as this
  * machine's profile. */
 #include <dlfcn.h>
-#include <errno.h>
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -31,14 +30,13 @@ static const char usage[] =
     "  --output FILE     write the profile there instead of the user's cache folder\n"
     "  --site            write it to the folder of the site\n"
     "  --no-write        write none\n"
-    "  --plot FILE       write what was measured and what was made of it as columns to plot\n"
     "  --lanes           only list the lanes, as multilane-doctor does\n"
     "  --help, --version\n"
     "Which lanes there are is said by Open MPI's --mca btl.\n";
 
 struct options {
     struct effort effort;
-    const char *output, *plot;
+    const char *output;
     bool site, no_write, lanes, help, version;
 };
 
@@ -48,15 +46,14 @@ static const struct effort efforts[] = {
 static bool read_options(int argc, char **argv, struct options *options, struct model_error *error)
 {
     bool quick = false, thorough = false;
-    const struct option_row rows[] = {{"quick", OPTION_FLAG, &quick, NULL, NULL},
-                                      {"thorough", OPTION_FLAG, &thorough, NULL, NULL},
-                                      {"output", OPTION_TEXT, &options->output, NULL, NULL},
-                                      {"site", OPTION_FLAG, &options->site, NULL, NULL},
-                                      {"no-write", OPTION_FLAG, &options->no_write, NULL, NULL},
-                                      {"plot", OPTION_TEXT, &options->plot, NULL, NULL},
-                                      {"lanes", OPTION_FLAG, &options->lanes, NULL, NULL},
-                                      {"help", OPTION_FLAG, &options->help, NULL, NULL},
-                                      {"version", OPTION_FLAG, &options->version, NULL, NULL},
+    const struct option_row rows[] = {{"quick", OPTION_FLAG, &quick, NULL},
+                                      {"thorough", OPTION_FLAG, &thorough, NULL},
+                                      {"output", OPTION_TEXT, &options->output, NULL},
+                                      {"site", OPTION_FLAG, &options->site, NULL},
+                                      {"no-write", OPTION_FLAG, &options->no_write, NULL},
+                                      {"lanes", OPTION_FLAG, &options->lanes, NULL},
+                                      {"help", OPTION_FLAG, &options->help, NULL},
+                                      {"version", OPTION_FLAG, &options->version, NULL},
                                       {.name = NULL}};
     int first = options_read(argc, argv, rows, error);
     options->effort = efforts[quick ? 1 : thorough ? 2 : 0];
@@ -72,15 +69,11 @@ static int complain(const char *what, const char *why)
 
 /* --- what is measured ------------------------------------------------------------------------- */
 
-#define RESULTS_MAX MODEL_LANES_MAX
-
 struct calibration {
     struct traffic traffic;
     struct options options;
     struct model_surroundings around;
     struct lane_file profile;
-    struct lane_result *results;
-    uint32_t result_count;
     char path[PROFILE_PATH_CHARS]; /* of the profile */
 };
 
@@ -118,10 +111,10 @@ static int placed_peers_find(const struct traffic *traffic,
 #define ATTEMPTS 3
 
 /* Modules of a BTL that does not name its devices have one name, and a profile one entry for it. */
-static bool was_measured(const struct calibration *calibration, const char *name)
+static bool has_lane(const struct lane_file *profile, const char *name)
 {
-    for (uint32_t i = 0; i < calibration->result_count; i++)
-        if (strcmp(calibration->results[i].lane.name, name) == 0)
+    for (uint32_t i = 0; i < profile->lane_count; i++)
+        if (strcmp(profile->lanes[i].name, name) == 0)
             return true;
     return false;
 }
@@ -143,32 +136,30 @@ static void lane_save(struct calibration *calibration, struct lane_result *resul
 static void lane_measure(struct calibration *calibration, const struct placed_peer *peer,
                          uint32_t index, double seconds)
 {
-    char name[sizeof(peer->lanes[0].name)];
-    struct lane_result *result = &calibration->results[calibration->result_count];
-    if (calibration->result_count == RESULTS_MAX) {
-        complain(peer->lanes[index].name, ": a profile holds 16 lanes; this one is left out");
-        return;
-    }
-    result->lane = peer->lanes[index];
-    result->lane.group = 0;
-    snprintf(name, sizeof(name), "%s", result->lane.name);
-    snprintf(result->lane.name, sizeof(result->lane.name), "%.32s@%s", name,
+    struct lane_file *profile = &calibration->profile;
+    struct lane_result result = {.lane = peer->lanes[index]};
+    char *name = result.lane.name;
+    snprintf(name, sizeof(result.lane.name), "%.32s@%s", peer->lanes[index].name,
              profile_placement_name(peer->placement));
-    if (was_measured(calibration, result->lane.name)) {
-        complain(result->lane.name, ": several lanes have this name; the first one was measured");
+    result.lane.group = 0;
+    if (profile->lane_count == MODEL_LANES_MAX) {
+        complain(name, ": a profile holds 16 lanes; this one is left out");
         return;
     }
-    measure_registration(calibration->traffic.pml, peer->rank, index, &result->lane);
-    for (int attempt = 0; attempt < ATTEMPTS && !result->good; attempt++) {
-        measure_lane(&calibration->traffic, peer->rank, index, &calibration->options.effort,
-                     seconds, &result->times);
-        lane_save(calibration, result);
+    if (has_lane(profile, name)) {
+        complain(name, ": several lanes have this name; the first one was measured");
+        return;
     }
-    calibration->result_count++;
-    report_lane(stdout, result, &calibration->around);
+    measure_registration(calibration->traffic.pml, peer->rank, index, &result.lane);
+    for (int attempt = 0; attempt < ATTEMPTS && !result.good; attempt++) {
+        measure_lane(&calibration->traffic, peer->rank, index, &calibration->options.effort,
+                     seconds, &result.times);
+        lane_save(calibration, &result);
+    }
+    report_lane(stdout, &result, &calibration->around);
     fflush(stdout);
-    if (result->good)
-        calibration->profile.lanes[calibration->profile.lane_count++] = result->lane;
+    if (result.good)
+        profile->lanes[profile->lane_count++] = result.lane;
 }
 
 /* All lanes at once: a group where they do not add up. */
@@ -184,8 +175,7 @@ static void together_measure(struct calibration *calibration, const struct place
     double together = measure_bandwidth(&calibration->traffic, peer->rank, 0);
     printf("\nall lanes at %s together: %.3g GB/s, alone in sum %.3g GB/s\n", name, together / 1e9,
            alone / 1e9);
-    if (!(together > 0) || together > 0.9 * alone ||
-        profile->group_name_count == LANE_FILE_GROUPS_MAX)
+    if (!(together > 0) || together > 0.9 * alone)
         return;
     uint32_t id = ++profile->group_name_count;
     snprintf(profile->group_names[id - 1].name, sizeof(profile->group_names[0].name), "%s", name);
@@ -200,23 +190,16 @@ static void together_measure(struct calibration *calibration, const struct place
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-static bool is_measured(const struct model_lane *lane)
-{
-    return strncmp(lane->name, "self", 4) != 0;
-}
-
 static void measure_all(struct calibration *calibration)
 {
     struct placed_peer *peers = calloc(PROFILE_PLACEMENTS, sizeof(*peers));
     int count = peers ? placed_peers_find(&calibration->traffic, peers) : 0;
     double lanes = 0, seconds = calibration->options.effort.seconds;
     for (int i = 0; i < count; i++)
-        for (uint32_t j = 0; j < peers[i].lane_count; j++)
-            lanes += is_measured(&peers[i].lanes[j]);
+        lanes += peers[i].lane_count;
     for (int i = 0; i < count; i++)
         for (uint32_t j = 0; j < peers[i].lane_count; j++)
-            if (is_measured(&peers[i].lanes[j]))
-                lane_measure(calibration, &peers[i], j, seconds / lanes);
+            lane_measure(calibration, &peers[i], j, seconds / lanes);
     for (int i = 0; i < count; i++)
         together_measure(calibration, &peers[i]);
     free(peers);
@@ -231,7 +214,7 @@ static void profile_stamp(struct calibration *calibration)
     profile->schema = LANE_FILE_SCHEMA;
     if (gmtime_r(&now, &when))
         strftime(profile->made, sizeof(profile->made), "%Y-%m-%d %H:%M UTC", &when);
-    fingerprint_take(calibration->traffic.pml->open_mpi(), &profile->machine);
+    fingerprint_take(calibration->traffic.pml->open_mpi, &profile->machine);
 }
 
 /* Where the profile goes; asked before anything is measured. */
@@ -255,20 +238,6 @@ static bool profile_place(struct calibration *calibration)
         return true;
     complain(error.text, "; give another place by --output FILE");
     return false;
-}
-
-/* So is where the plot goes. */
-static bool plot_place(const char *path)
-{
-    struct model_error error;
-    FILE *file = fopen(path, "ae");
-    if (!file) {
-        model_fail(&error, "%.120s: cannot be written: %s", path, strerror(errno));
-        complain(error.text, "; give another place by --plot FILE");
-        return false;
-    }
-    fclose(file);
-    return true;
 }
 
 /* A busy machine is no error of the job: an exit status that says so would bring mpirun's long text
@@ -301,9 +270,7 @@ static int profile_save(struct calibration *calibration)
 
 static int calibrate(struct calibration *calibration)
 {
-    struct model_error error;
     struct plan_input defaults;
-    int status = EXIT_SUCCESS;
     plan_input_init(&defaults);
     calibration->around = defaults.around;
     calibration->traffic.pml->surroundings(&calibration->around);
@@ -312,20 +279,8 @@ static int calibrate(struct calibration *calibration)
     profile_stamp(calibration);
     if (!calibration->options.no_write && !profile_place(calibration))
         return EXIT_FAILED;
-    if (calibration->options.plot && !plot_place(calibration->options.plot))
-        return EXIT_FAILED;
-    calibration->results = calloc(RESULTS_MAX, sizeof(*calibration->results));
-    if (!calibration->results)
-        return complain("no memory for samples", "");
     measure_all(calibration);
-    if (!calibration->options.no_write)
-        status = profile_save(calibration);
-    if (calibration->options.plot &&
-        !report_plot(calibration->options.plot, calibration->results, calibration->result_count,
-                     &calibration->around, &error))
-        status = complain(error.text, "");
-    free(calibration->results);
-    return status;
+    return calibration->options.no_write ? EXIT_SUCCESS : profile_save(calibration);
 }
 
 /* Null: this job does not run the Multilane that this program belongs to. */
@@ -412,7 +367,7 @@ int main(int argc, char **argv)
     } else {
         traffic_obey(traffic);
     }
-    traffic_end(traffic);
+    memory_free(traffic->memory, traffic->most_bytes);
     MPI_Finalize();
     return status;
 }

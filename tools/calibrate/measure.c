@@ -3,27 +3,10 @@
 #include "measure.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/lock/clock.h"
 #include "common/model/number.h"
-
-/* --- several lanes ---------------------------------------------------------------------------- */
-
-#define WINDOWS      5
-#define WINDOW_BYTES (UINT64_C(128) << 10)
-
-double measure_bandwidth(struct traffic *traffic, int peer, uint32_t lanes)
-{
-    const struct traffic_way way = {peer, MULTILANE_MEASURE_PLANNED, lanes};
-    double least_s = INFINITY;
-    for (int i = 0; i < WINDOWS; i++)
-        least_s = fmin(least_s, traffic_window(traffic, &way, WINDOW_BYTES));
-    return TRAFFIC_WINDOW * (double) WINDOW_BYTES / least_s;
-}
-
-/* --- one lane, protocol by protocol ----------------------------------------------------------- */
 
 /* As many as the PML keeps, behind one that may find something cold. */
 #define MESSAGES 16
@@ -31,37 +14,42 @@ double measure_bandwidth(struct traffic *traffic, int peer, uint32_t lanes)
 #define MESSAGES_LONG 8
 #define LONG_PART     0.03
 
+/* --- several lanes ---------------------------------------------------------------------------- */
+
+#define TOGETHER_BYTES (UINT64_C(2) << 20)
+
+double measure_bandwidth(struct traffic *traffic, int peer, uint32_t lanes)
+{
+    struct multilane_times times;
+    return traffic_force(traffic, peer, MULTILANE_MEASURE_PLANNED, lanes) &&
+                   traffic_send(traffic, peer, TOGETHER_BYTES, MESSAGES_LONG, &times)
+               ? (double) TOGETHER_BYTES / times.seconds
+               : 0;
+}
+
+/* --- one lane, protocol by protocol ----------------------------------------------------------- */
+
 struct visits {
     struct traffic *traffic;
-    struct traffic_way way;
-    double slot_s;                  /* for one visit */
-    bool is_ended[MODEL_PROTOCOLS]; /* in this round larger messages take too long */
+    int peer, protocol;
+    uint32_t lanes;
+    double slot_s;                                   /* for one visit */
     double most_s[MODEL_PROTOCOLS][LEARNED_BUCKETS]; /* of the slowest round */
     struct lane_times *times;
 };
 
-static bool carries(const struct visits *visits, uint64_t bytes)
-{
-    struct multilane_route route;
-    const struct traffic_way *way = &visits->way;
-    const struct multilane_measure *pml = visits->traffic->pml;
-    return pml->force(way->peer, way->protocol, way->lanes) == 0 &&
-           pml->route(way->peer, bytes, &route) == 0 && route.protocol == way->protocol &&
-           !(route.lanes & ~way->lanes);
-}
-
 /* Nothing is learned from every size of so few bytes, and of rendezvous still less. */
 static bool is_visited(const struct visits *visits, uint32_t bucket)
 {
-    bool is_eager = model_protocols[visits->way.protocol]->kind == MODEL_EAGER;
+    bool is_eager = model_protocols[visits->protocol]->kind == MODEL_EAGER;
     return bucket == 0 || (bucket == 3 && is_eager) || bucket >= 6;
 }
 
 /* Of two rounds the quicker one counts: what disturbs one only ever adds time. */
 static void round_add(struct visits *visits, uint32_t bucket, const struct multilane_times *times)
 {
-    struct lane_time *time = &visits->times->at[visits->way.protocol][bucket];
-    double *most_s = &visits->most_s[visits->way.protocol][bucket];
+    struct lane_time *time = &visits->times->at[visits->protocol][bucket];
+    double *most_s = &visits->most_s[visits->protocol][bucket];
     if (!time->messages || times->seconds < time->seconds) {
         time->seconds = times->seconds;
         time->spread_s = times->spread_s;
@@ -70,55 +58,57 @@ static void round_add(struct visits *visits, uint32_t bucket, const struct multi
     time->messages += times->messages;
 }
 
-static void visit(struct visits *visits, uint32_t bucket)
+/* False: so large ones take too long. */
+static bool visit(struct visits *visits, uint32_t bucket)
 {
-    int protocol = visits->way.protocol;
-    const struct lane_time *at = visits->times->at[protocol];
+    const struct multilane_measure *pml = visits->traffic->pml;
+    const struct lane_time *at = visits->times->at[visits->protocol];
     struct multilane_times times;
     double half_s = bucket && at[bucket - 1].messages ? at[bucket - 1].seconds : 0;
     double expected_s = fmax(half_s, 2 * half_s - at[0].seconds);
     int messages = MESSAGES * expected_s > visits->slot_s ? MESSAGES_LONG : MESSAGES;
-    visits->is_ended[protocol] =
-        visits->is_ended[protocol] || messages * expected_s > visits->slot_s;
-    if (!visits->is_ended[protocol] && is_visited(visits, bucket) &&
-        carries(visits, UINT64_C(1) << bucket) &&
-        traffic_send(visits->traffic, &visits->way, UINT64_C(1) << bucket, messages, &times))
+    uint64_t bytes = UINT64_C(1) << bucket;
+    if (messages * expected_s > visits->slot_s)
+        return false;
+    if (is_visited(visits, bucket) && pml->protocol(visits->peer, bytes) == visits->protocol &&
+        traffic_send(visits->traffic, visits->peer, bytes, messages, &times))
         round_add(visits, bucket, &times);
+    return true;
 }
 
 /* The lines of eager protocols are one: the first that carries a size stands for it. */
-static bool is_known(const struct visits *visits, int protocol, uint32_t bucket)
+static bool is_known(const struct visits *visits, uint32_t bucket)
 {
     bool is_known = false;
-    for (int i = 0; i < protocol && model_protocols[protocol]->kind == MODEL_EAGER; i++)
-        is_known = is_known || visits->times->at[i][bucket].messages;
+    for (int i = 0; i < visits->protocol; i++)
+        is_known = is_known || (model_protocols[visits->protocol]->kind == MODEL_EAGER &&
+                                visits->times->at[i][bucket].messages);
     return is_known;
 }
 
-static void visits_round(struct visits *visits, const struct effort *effort)
+static void visits_round(struct visits *visits, uint64_t largest_bytes)
 {
-    memset(visits->is_ended, 0, sizeof(visits->is_ended));
-    for (uint32_t bucket = 0; UINT64_C(1) << bucket <= effort->largest_bytes; bucket++)
-        for (int i = 0; i < MODEL_PROTOCOLS; i++) {
-            visits->way.protocol = i;
-            if (!is_known(visits, i, bucket))
-                visit(visits, bucket);
-        }
+    uint32_t end = learned_bucket(largest_bytes) + 1;
+    for (visits->protocol = 0; visits->protocol < MODEL_PROTOCOLS; visits->protocol++)
+        if (traffic_force(visits->traffic, visits->peer, visits->protocol, visits->lanes))
+            for (uint32_t i = 0; i < end && (is_known(visits, i) || visit(visits, i)); i++)
+                ;
 }
 
 void measure_lane(struct traffic *traffic, int peer, uint32_t index, const struct effort *effort,
                   double seconds, struct lane_times *times)
 {
     struct visits visits = {.traffic = traffic,
-                            .way = {.peer = peer, .lanes = UINT32_C(1) << index},
+                            .peer = peer,
+                            .lanes = UINT32_C(1) << index,
                             .slot_s = LONG_PART * seconds,
                             .times = times};
     memset(times, 0, sizeof(*times));
     /* With its first messages a lane connects, and tells its round trip. */
-    (void) measure_bandwidth(traffic, peer, UINT32_C(1) << index);
+    (void) measure_bandwidth(traffic, peer, visits.lanes);
     double until = clock_exact_s() + seconds;
     for (int round = 0; round < effort->rounds && (!round || clock_exact_s() < until); round++)
-        visits_round(&visits, effort);
+        visits_round(&visits, effort->largest_bytes);
     for (int i = 0; i < MODEL_PROTOCOLS; i++)
         for (int j = 0; j < LEARNED_BUCKETS; j++)
             times->at[i][j].spread_s =
@@ -161,19 +151,17 @@ static void registration_set(struct model_lane *lane, double small_s, double lar
 static void copy_measure(struct model_lane *lane)
 {
     double values[COPIES];
-    char *message = memory_new(COPY_BYTES), *fragments = memory_new(COPIES * COPY_BYTES);
-    for (int i = 0; message && fragments && i < COPIES; i++) {
+    char *message = memory_new((COPIES + 1) * COPY_BYTES), *fragment = message;
+    if (!message)
+        return;
+    for (int i = 0; i < COPIES; i++) {
         double start = clock_exact_s();
-        memcpy(fragments + (size_t) i * COPY_BYTES, message, COPY_BYTES);
-        __asm__ volatile("" : : "r"(fragments) : "memory");
+        memcpy(fragment += COPY_BYTES, message, COPY_BYTES);
+        __asm__ volatile("" : : "r"(fragment) : "memory");
         values[i] = clock_exact_s() - start;
     }
-    if (message && fragments)
-        lane->copy_growth_s_byte = fmax(1e-12, number_median(values, COPIES) / (double) COPY_BYTES);
-    if (message)
-        memory_free(message, COPY_BYTES);
-    if (fragments)
-        memory_free(fragments, COPIES * COPY_BYTES);
+    lane->copy_growth_s_byte = fmax(1e-12, number_median(values, COPIES) / (double) COPY_BYTES);
+    memory_free(message, (COPIES + 1) * COPY_BYTES);
 }
 
 /* Each piece of `memory`, which no cache knows, once anew and once more. */

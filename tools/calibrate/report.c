@@ -1,19 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables of what messages took, and the same to plot. */
+/* Tables of what messages took. */
 #include "report.h"
 
 #include "common/model/number.h"
 #include "common/report/table.h"
-#include "tools/plot.h"
-
-static void input_of(const struct lane_result *result, const struct model_surroundings *around,
-                     struct plan_input *input)
-{
-    plan_input_init(input);
-    input->lanes = &result->lane;
-    input->lane_count = 1;
-    input->around = *around;
-}
 
 /* The protocol that took least of messages of that size beside `but`; below 0: there is none. */
 static int quickest(const struct lane_times *times, uint32_t bucket, int but)
@@ -49,8 +39,11 @@ void report_lane(FILE *out, const struct lane_result *result,
 {
     struct plan_input input;
     struct table table;
+    plan_input_init(&input);
+    input.lanes = &result->lane;
+    input.lane_count = 1;
+    input.around = *around;
     fprintf(out, "\n%s\n", result->lane.name);
-    input_of(result, around, &input);
     struct plan *plan = result->good ? plan_build(&input, NULL) : NULL;
     if (!plan) {
         fprintf(out, "  left out of the profile: %s\n", result->why.text);
@@ -66,24 +59,4 @@ void report_lane(FILE *out, const struct lane_result *result,
     }
     fputs(plan->entry_count > 1 ? "\n" : "", out);
     plan_free(plan);
-}
-
-bool report_plot(const char *name, const struct lane_result *results, uint32_t count,
-                 const struct model_surroundings *around, struct model_error *error)
-{
-    struct plan_input inputs[MODEL_LANES_MAX];
-    struct plot plots[MODEL_LANES_MAX] = {{.plan = NULL}};
-    struct plan *plans[MODEL_LANES_MAX];
-    for (uint32_t i = 0; i < count; i++) {
-        input_of(&results[i], around, &inputs[i]);
-        plans[i] = results[i].good ? plan_build(&inputs[i], NULL) : NULL;
-        inputs[i].around.bias = 1; /* what was measured knows none */
-        plots[i] = (struct plot){.plan = plans[i], .input = &inputs[i], .times = &results[i].times};
-        snprintf(plots[i].title, sizeof(plots[i].title), "%s: one-way time over size",
-                 results[i].lane.name);
-    }
-    bool is_good = plot_write(name, plots, count, error);
-    for (uint32_t i = 0; i < count; i++)
-        plan_free(plans[i]);
-    return is_good;
 }

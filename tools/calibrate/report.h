@@ -18,7 +18,4 @@ struct lane_result {
 void report_lane(FILE *out, const struct lane_result *result,
                  const struct model_surroundings *around);
 
-bool report_plot(const char *name, const struct lane_result *results, uint32_t count,
-                 const struct model_surroundings *around, struct model_error *error);
-
 #endif

@@ -13,11 +13,13 @@
 #define DATA_TAG  2
 #define READY_TAG 3
 
+enum order_kind { ORDER_FORCE, ORDER_SEND, ORDER_END };
+
 struct order {
-    int protocol;
+    enum order_kind kind;
+    int protocol; /* ORDER_FORCE: as in `force` */
     uint32_t lanes;
-    int count; /* 0: the end */
-    int is_window;
+    int count; /* of messages of so many bytes */
     uint64_t bytes;
 };
 
@@ -42,11 +44,6 @@ bool traffic_begin(struct traffic *traffic, uint64_t most_bytes, struct model_er
                                          (unsigned long long) most_bytes);
 }
 
-void traffic_end(struct traffic *traffic)
-{
-    memory_free(traffic->memory, traffic->most_bytes);
-}
-
 /* An empty message, which is not timed: all is ready for what comes next. */
 static void ready_to(int peer)
 {
@@ -58,32 +55,12 @@ static void ready_from(int peer)
     MPI_Recv(NULL, 0, MPI_BYTE, peer, READY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-/* Receives are posted before the message is sent: then it is timed. */
-static void window_receive(const struct traffic *traffic, const struct order *order)
-{
-    MPI_Request requests[TRAFFIC_WINDOW];
-    for (int i = 0; i < TRAFFIC_WINDOW; i++)
-        MPI_Irecv(traffic->memory, (int) order->bytes, MPI_BYTE, 0, DATA_TAG, MPI_COMM_WORLD,
-                  &requests[i]);
-    ready_to(0);
-    MPI_Waitall(TRAFFIC_WINDOW, requests, MPI_STATUSES_IGNORE);
-}
-
 /* Blocking, as most programs do: faster than a posted one, and posted soon enough. */
 static void one_receive(const struct traffic *traffic, const struct order *order)
 {
     ready_to(0);
     MPI_Recv(traffic->memory, (int) order->bytes, MPI_BYTE, 0, DATA_TAG, MPI_COMM_WORLD,
              MPI_STATUS_IGNORE);
-}
-
-static void window_send(const struct traffic *traffic, const struct order *order, int peer)
-{
-    MPI_Request requests[TRAFFIC_WINDOW];
-    for (int i = 0; i < TRAFFIC_WINDOW; i++)
-        MPI_Isend(traffic->memory, (int) order->bytes, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD,
-                  &requests[i]);
-    MPI_Waitall(TRAFFIC_WINDOW, requests, MPI_STATUSES_IGNORE);
 }
 
 /* Spins while orders come thick, naps while another rank is measured: that may need the processor.
@@ -102,58 +79,45 @@ static void order_wait(struct order *order)
 
 void traffic_obey(struct traffic *traffic)
 {
-    for (;;) {
-        struct order order;
-        order_wait(&order);
-        if (!order.count)
-            return;
+    struct order order;
+    for (order_wait(&order); order.kind != ORDER_END; order_wait(&order)) {
         /* Rank 0 has asked the same of its own plans, which are like ours, and was not refused. */
-        traffic->pml->force(0, order.protocol, order.lanes);
-        for (int i = 0; i < order.count; i++)
-            if (order.is_window)
-                window_receive(traffic, &order);
-            else
-                one_receive(traffic, &order);
+        if (order.kind == ORDER_FORCE)
+            traffic->pml->force(0, order.protocol, order.lanes);
+        for (int i = 0; order.kind == ORDER_SEND && i < order.count; i++)
+            one_receive(traffic, &order);
         ready_to(0);
     }
 }
 
+static void order_give(const struct order *order, int peer)
+{
+    MPI_Send(order, sizeof(*order), MPI_BYTE, peer, ORDER_TAG, MPI_COMM_WORLD);
+}
+
 void traffic_dismiss(struct traffic *traffic)
 {
-    const struct order end = {.count = 0};
     for (int rank = 1; rank < traffic->ranks; rank++)
-        MPI_Send(&end, sizeof(end), MPI_BYTE, rank, ORDER_TAG, MPI_COMM_WORLD);
+        order_give(&(struct order){.kind = ORDER_END}, rank);
 }
 
-/* Both ends' plans follow it. */
-static void order_give(struct traffic *traffic, const struct traffic_way *way,
-                       const struct order *order)
+bool traffic_force(struct traffic *traffic, int peer, int protocol, uint32_t lanes)
 {
-    MPI_Send(order, sizeof(*order), MPI_BYTE, way->peer, ORDER_TAG, MPI_COMM_WORLD);
-    if (traffic->pml->force(way->peer, way->protocol, way->lanes) != 0)
-        MPI_Abort(MPI_COMM_WORLD, 1);
+    if (traffic->pml->force(peer, protocol, lanes) != 0)
+        return false;
+    order_give(&(struct order){.kind = ORDER_FORCE, .protocol = protocol, .lanes = lanes}, peer);
+    ready_from(peer);
+    return true;
 }
 
-bool traffic_send(struct traffic *traffic, const struct traffic_way *way, uint64_t bytes, int count,
+bool traffic_send(struct traffic *traffic, int peer, uint64_t bytes, int count,
                   struct multilane_times *times)
 {
-    const struct order order = {way->protocol, way->lanes, count, false, bytes};
-    order_give(traffic, way, &order);
+    order_give(&(struct order){.kind = ORDER_SEND, .bytes = bytes, .count = count}, peer);
     for (int i = 0; i < count; i++) {
-        ready_from(way->peer);
-        MPI_Send(traffic->memory, (int) bytes, MPI_BYTE, way->peer, DATA_TAG, MPI_COMM_WORLD);
+        ready_from(peer);
+        MPI_Send(traffic->memory, (int) bytes, MPI_BYTE, peer, DATA_TAG, MPI_COMM_WORLD);
     }
-    ready_from(way->peer);
-    return traffic->pml->times(way->peer, bytes, times) == 0 && times->seconds > 0;
-}
-
-double traffic_window(struct traffic *traffic, const struct traffic_way *way, uint64_t bytes)
-{
-    const struct order order = {way->protocol, way->lanes, 1, true, bytes};
-    order_give(traffic, way, &order);
-    ready_from(way->peer); /* until then it may have slept */
-    double start = clock_exact_s();
-    window_send(traffic, &order, way->peer);
-    ready_from(way->peer);
-    return clock_exact_s() - start;
+    ready_from(peer);
+    return traffic->pml->times(peer, bytes, times) == 0 && times->seconds > 0;
 }

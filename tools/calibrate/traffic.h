@@ -14,26 +14,18 @@ struct traffic {
 };
 
 bool traffic_begin(struct traffic *traffic, uint64_t most_bytes, struct model_error *error);
-void traffic_end(struct traffic *traffic);
 
 /* Ranks other than 0: until rank 0 dismisses them. */
 void traffic_obey(struct traffic *traffic);
 void traffic_dismiss(struct traffic *traffic);
 
-/* Messages to `peer` by this protocol over these lanes, as in `force`. */
-struct traffic_way {
-    int peer, protocol;
-    uint32_t lanes;
-};
+/* Rank 0: how messages to and from `peer` go from now on, as in `force`. False: they cannot. */
+bool traffic_force(struct traffic *traffic, int peer, int protocol, uint32_t lanes);
 
 /* Rank 0: so many, one after the other, and what the PML says they took. False: too few were timed.
  */
-bool traffic_send(struct traffic *traffic, const struct traffic_way *way, uint64_t bytes, int count,
+bool traffic_send(struct traffic *traffic, int peer, uint64_t bytes, int count,
                   struct multilane_times *times);
-
-/* Rank 0: TRAFFIC_WINDOW at once; what all took, in seconds. */
-#define TRAFFIC_WINDOW 32
-double traffic_window(struct traffic *traffic, const struct traffic_way *way, uint64_t bytes);
 
 /* Memory of its own from the system, with its pages: no cache of registrations knows it, and what
  * btl/verbs does not cache, the heap of some systems, it is not. Null: there is none. */

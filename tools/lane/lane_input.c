@@ -12,12 +12,13 @@
 bool lane_input_parse(const char *name, const char *text, size_t length, struct lane_file *file,
                       struct cluster_model *cluster, struct model_error *error)
 {
-    struct model_error why;
     *cluster = (struct cluster_model){.packet_bytes = UINT64_MAX, .processes = 2};
     if (!lane_file_parse(name, text, length, file, cluster_key_read, cluster, error))
         return false;
-    return !file->has_cluster || cluster_model_check(cluster, &why) ||
-           model_fail(error, "%.80s: [cluster]: %.200s", name, why.text);
+    return !file->has_cluster || (cluster->latency_count && cluster->packet_bytes) ||
+           model_fail(error, "%.80s: [cluster]: %s", name,
+                      cluster->latency_count ? "a packet of 0 bytes carries no message"
+                                             : "latency, L, is missing");
 }
 
 const char *lane_input_name(const char *name)

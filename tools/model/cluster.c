@@ -9,40 +9,6 @@ static double line_at(const struct cost_line *line, double bytes)
     return line->fixed_s + bytes * line->growth_s_byte;
 }
 
-static bool check_line(const char *name, const struct cost_line *line, struct model_error *error)
-{
-    if (line->fixed_s >= 0 && line->fixed_s <= 1e9 && line->growth_s_byte >= 0 &&
-        line->growth_s_byte <= 1e9)
-        return true;
-    return model_fail(error, "%s = %g s and %g s a byte is no time", name, line->fixed_s,
-                      line->growth_s_byte);
-}
-
-bool cluster_model_check(const struct cluster_model *model, struct model_error *error)
-{
-    if (!check_line("O_s", &model->send_overhead, error) ||
-        !check_line("g_s", &model->send_gap, error) ||
-        !check_line("g_r", &model->receive_gap, error) ||
-        !check_line("O_r", &model->receive_overhead, error) ||
-        !check_line("U_r", &model->user_overhead, error) ||
-        !check_line("a memory copy", &model->copy, error))
-        return false;
-    if (!model->latency_count || model->latency_count > CLUSTER_LATENCIES_MAX)
-        return model_fail(error, "L is given for %u numbers of processes, not for 1 to %d",
-                          (unsigned) model->latency_count, CLUSTER_LATENCIES_MAX);
-    for (uint32_t i = 0; i < model->latency_count; i++) {
-        if (!check_line("L", &model->latency[i].line, error))
-            return false;
-        if (i && model->latency[i].processes <= model->latency[i - 1].processes)
-            return model_fail(error, "L: %u processes follow %u",
-                              (unsigned) model->latency[i].processes,
-                              (unsigned) model->latency[i - 1].processes);
-    }
-    if (!model->packet_bytes)
-        return model_fail(error, "a packet of 0 bytes carries no message");
-    return true;
-}
-
 /* Between two measured numbers of processes linear, outside as at the nearest. */
 static double latency_at(const struct cluster_model *model, double bytes, uint32_t processes)
 {

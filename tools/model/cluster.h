@@ -41,8 +41,6 @@ struct cluster_point {
     double user_overhead_s;    /* U_r */
 };
 
-bool cluster_model_check(const struct cluster_model *model, struct model_error *error);
-
 void cluster_at(const struct cluster_model *model, uint64_t packet_bytes, uint32_t processes,
                 struct cluster_point *point);
 

@@ -135,16 +135,16 @@ static void clear_denominators(const struct equation_side *side, const struct eq
     out->offset = side->fixed;
     out->slope = side->growth;
     if (side->is_bounded) {
-        exact_multiply_by(&out->offset, &side->bandwidth);
-        exact_multiply_by(&out->slope, &side->bandwidth);
+        exact_multiply(&out->offset, &out->offset, &side->bandwidth);
+        exact_multiply(&out->slope, &out->slope, &side->bandwidth);
         exact_add_double(&out->slope, 1);
     }
     if (other->is_bounded) {
-        exact_multiply_by(&out->offset, &other->bandwidth);
-        exact_multiply_by(&out->slope, &other->bandwidth);
+        exact_multiply(&out->offset, &out->offset, &other->bandwidth);
+        exact_multiply(&out->slope, &out->slope, &other->bandwidth);
     }
-    exact_multiply_by(&out->offset, &side->scale);
-    exact_multiply_by(&out->slope, &side->scale);
+    exact_multiply(&out->offset, &out->offset, &side->scale);
+    exact_multiply(&out->slope, &out->slope, &side->scale);
 }
 
 /* rndv - eager, but for a factor above 0 */
@@ -181,45 +181,32 @@ static uint64_t last_alike(const struct equation_exact *exact, uint64_t low, uin
     return low;
 }
 
-/* num > 0 and den > 0 */
-static void solve_at(const struct equation_exact *exact, struct equation_result *result)
+/* num and den are both above 0, or both below: there is one size at which it changes. */
+static void solve_meeting(const struct equation_exact *exact, bool is_at,
+                          struct equation_result *result)
 {
-    result->kind = EQUATION_AT;
-    if (rndv_wins(exact, 1)) {
-        result->bytes = 1;
-    } else if (!rndv_wins(exact, EQUATION_BYTES_MAX)) {
-        result->kind = EQUATION_NEVER;
+    uint64_t last = is_at ? EQUATION_BYTES_MAX : EQUATION_BYTES_MAX + 1;
+    bool first_wins = rndv_wins(exact, 1);
+    result->kind = is_at ? EQUATION_AT : EQUATION_BELOW;
+    if (first_wins == is_at) { /* before any size */
+        result->kind = is_at ? EQUATION_AT : EQUATION_NEVER;
+        result->bytes = is_at;
+    } else if (rndv_wins(exact, last) == first_wins) {
+        result->kind = is_at ? EQUATION_NEVER : EQUATION_BELOW;
+        result->bytes = is_at ? 0 : EQUATION_BYTES_MAX;
         result->beyond = true;
     } else {
-        result->bytes = last_alike(exact, 1, EQUATION_BYTES_MAX) + 1;
-    }
-}
-
-/* num < 0 and den < 0 */
-static void solve_below(const struct equation_exact *exact, struct equation_result *result)
-{
-    result->kind = EQUATION_BELOW;
-    if (!rndv_wins(exact, 1)) {
-        result->kind = EQUATION_NEVER;
-    } else if (rndv_wins(exact, EQUATION_BYTES_MAX + 1)) {
-        result->bytes = EQUATION_BYTES_MAX;
-        result->beyond = true;
-    } else {
-        result->bytes = last_alike(exact, 1, EQUATION_BYTES_MAX + 1);
+        result->bytes = last_alike(exact, 1, last) + is_at;
     }
 }
 
 static void solve(const struct equation_exact *exact, struct equation_result *result)
 {
-    int num = exact->offset.sign, den = -exact->slope.sign;
-    if (num > 0 && den > 0)
-        solve_at(exact, result);
-    else if (num <= 0 && den >= 0)
-        result->kind = EQUATION_ALWAYS;
-    else if (num < 0)
-        solve_below(exact, result);
+    int num = exact_sign(&exact->offset), den = -exact_sign(&exact->slope);
+    if (num * den > 0)
+        solve_meeting(exact, num > 0, result);
     else
-        result->kind = EQUATION_NEVER;
+        result->kind = num <= 0 && den >= 0 ? EQUATION_ALWAYS : EQUATION_NEVER;
 }
 
 static bool check_use(const struct plan_input *input, enum model_use use, struct model_error *error)

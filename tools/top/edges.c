@@ -88,8 +88,8 @@ static bool is_on_its_way(const struct ranks *ranks, const struct edge *edge)
     return (int32_t) (sent - come) > 0 && !edge_has_lost(ranks, edge, &sent, &come_then);
 }
 
-static bool can_come(const struct ranks *ranks, const struct standing *standing,
-                     const struct edge *edge)
+bool edge_can_come(const struct ranks *ranks, const struct standing *standing,
+                   const struct edge *edge)
 {
     if (edge->is_any) {
         for (size_t i = 0; i < ranks->count; i++)
@@ -155,75 +155,65 @@ bool rank_only_sends(const struct rank *rank, enum activity activity)
     return true;
 }
 
-/* --- the edges of a request ------------------------------------------------------------------- */
+/* --- the edges of a rank ---------------------------------------------------------------------- */
 
-typedef bool (*edge_fn)(struct edge *edge, void *with); /* false: that is enough */
-
-/* A nonblocking collective waits for the receives that it has posted. */
-static void collective_edges(const struct ranks *ranks, int from, const struct page_request *row,
-                             edge_fn visit, void *with)
+/* The next edge of the request. A nonblocking collective waits for the receives that it has posted.
+ */
+static bool edge_of_row(const struct ranks *ranks, const struct page *page, struct edge *edge)
 {
-    const struct page *page = page_at(ranks, from);
-    for (uint32_t i = 0; i < page->posted_count; i++) {
-        const struct page_message *posted = &page->posted[i];
-        if (posted->collective != PAGE_NONBLOCKING || !page_comm_is(&posted->comm, &row->comm))
-            continue;
-        struct edge edge = {.from = from, .to = ranks_find(ranks, &posted->peer), .row = row};
-        if (!visit(&edge, with))
-            return;
+    const struct page_request *row = edge->row;
+    if (row->kind != PAGE_OTHER) {
+        edge->is_any = row->peer.rank == PAGE_ANY_RANK && row->rank == PAGE_ANY;
+        edge->to = edge->is_any ? -1 : ranks_find(ranks, &row->peer);
+        return edge->part++ == 0;
     }
+    edge->is_any = false;
+    while (edge->part < page->posted_count) {
+        const struct page_message *posted = &page->posted[edge->part++];
+        edge->to = ranks_find(ranks, &posted->peer);
+        if (posted->collective == PAGE_NONBLOCKING && page_comm_is(&posted->comm, &row->comm))
+            return true;
+    }
+    return false;
 }
 
-static void row_edges(const struct ranks *ranks, int from, const struct page_request *row,
-                      edge_fn visit, void *with)
+bool edge_next(const struct ranks *ranks, struct edge *edge)
 {
-    if (row->kind == PAGE_OTHER) {
-        collective_edges(ranks, from, row, visit, with);
-        return;
-    }
-    struct edge edge = {.from = from, .to = -1, .row = row};
-    edge.is_any = row->peer.rank == PAGE_ANY_RANK && row->rank == PAGE_ANY;
-    if (!edge.is_any)
-        edge.to = ranks_find(ranks, &row->peer);
-    (void) visit(&edge, with);
-}
-
-struct verdict {
-    const struct ranks *ranks;
-    const struct standing *standing;
-    bool all, any; /* of the edges so far can bring what is waited for */
-    uint32_t count;
-};
-
-static bool edge_judge(struct edge *edge, void *with)
-{
-    struct verdict *verdict = with;
-    bool comes = can_come(verdict->ranks, verdict->standing, edge);
-    verdict->all &= comes;
-    verdict->any |= comes;
-    verdict->count++;
-    return true;
+    const struct page *page = page_at(ranks, edge->from);
+    for (; edge->wait < page->wait_count; edge->wait++, edge->index = 0)
+        for (; edge->index < page->waits[edge->wait].row_count; edge->index++, edge->part = 0) {
+            edge->row = &page->waits[edge->wait].rows[edge->index];
+            if (edge_of_row(ranks, page, edge))
+                return true;
+        }
+    return false;
 }
 
 /* Can this wait end? Waits for any of several requests end with the first. */
 static bool wait_can_end(const struct ranks *ranks, const struct standing *standing, int from,
-                         const struct page_wait *wait)
+                         uint32_t index)
 {
-    struct verdict verdict = {.ranks = ranks, .standing = standing, .all = true};
-    for (uint32_t i = 0; i < wait->row_count; i++)
-        row_edges(ranks, from, &wait->rows[i], edge_judge, &verdict);
-    bool is_any = wait->call == PAGE_WAITANY || wait->call == PAGE_WAITSOME;
-    if (verdict.count == 0)
-        return true; /* nothing is known of it */
-    return is_any ? verdict.any || wait->outstanding > wait->row_count : verdict.all;
+    const struct page_wait *wait = &page_at(ranks, from)->waits[index];
+    struct edge edge = {.from = from, .wait = index};
+    bool is_known = false, all = true, any = false;
+    while (edge_next(ranks, &edge) && edge.wait == index) {
+        bool comes = edge_can_come(ranks, standing, &edge);
+        is_known = true;
+        all = all && comes;
+        any = any || comes;
+    }
+    if (!is_known)
+        return true;
+    return wait->call == PAGE_WAITANY || wait->call == PAGE_WAITSOME
+               ? any || wait->outstanding > wait->row_count
+               : all;
 }
 
 static bool can_go_on(const struct ranks *ranks, const struct standing *standing, int index)
 {
     const struct page *page = page_at(ranks, index);
     for (uint32_t i = 0; i < page->wait_count; i++)
-        if (page->waits[i].call != PAGE_FINALIZE &&
-            wait_can_end(ranks, standing, index, &page->waits[i]))
+        if (page->waits[i].call != PAGE_FINALIZE && wait_can_end(ranks, standing, index, i))
             return true;
     /* Another thread may be what the others wait for. */
     return (page->flags & PAGE_HAS_THREADS) &&
@@ -248,61 +238,14 @@ void edges_settle(const struct ranks *ranks, struct standing *standing)
     }
 }
 
-/* --- visits ----------------------------------------------------------------------------------- */
-
-struct tour {
-    const struct ranks *ranks;
-    const struct standing *standing;
-    void (*visit)(const struct edge *edge, void *with);
-    void *with;
-};
-
-static bool edge_tour(struct edge *edge, void *with)
+uint32_t rank_targets(const struct ranks *ranks, int rank, int *targets, uint32_t most)
 {
-    struct tour *tour = with;
-    edge->is_satisfiable = can_come(tour->ranks, tour->standing, edge);
-    tour->visit(edge, tour->with);
-    return true;
-}
-
-void edges_visit(const struct ranks *ranks, const struct standing *standing,
-                 void (*visit)(const struct edge *edge, void *with), void *with)
-{
-    struct tour tour = {.ranks = ranks, .standing = standing, .visit = visit, .with = with};
-    for (size_t i = 0; i < ranks->count; i++) {
-        const struct page *page = page_at(ranks, (int) i);
-        bool waits = activity_waits(standing->activities[i]);
-        for (uint32_t w = 0; waits && w < page->wait_count; w++)
-            for (uint32_t r = 0; r < page->waits[w].row_count; r++)
-                row_edges(ranks, (int) i, &page->waits[w].rows[r], edge_tour, &tour);
+    uint32_t count = 0, same;
+    for (struct edge edge = {.from = rank}; count < most && edge_next(ranks, &edge);) {
+        for (same = 0; same < count && targets[same] != edge.to; same++)
+            ;
+        if (edge.to >= 0 && same == count)
+            targets[count++] = edge.to;
     }
-}
-
-struct targets {
-    int *list;
-    uint32_t count, most;
-    bool any;
-};
-
-static bool edge_note(struct edge *edge, void *with)
-{
-    struct targets *targets = with;
-    targets->any |= edge->is_any;
-    for (uint32_t i = 0; i < targets->count; i++)
-        if (targets->list[i] == edge->to)
-            return true;
-    if (edge->to >= 0 && targets->count < targets->most)
-        targets->list[targets->count++] = edge->to;
-    return true;
-}
-
-uint32_t rank_targets(const struct ranks *ranks, int rank, int *targets, uint32_t most, bool *any)
-{
-    struct targets noted = {.list = targets, .most = most};
-    const struct page *page = page_at(ranks, rank);
-    for (uint32_t w = 0; w < page->wait_count; w++)
-        for (uint32_t r = 0; r < page->waits[w].row_count; r++)
-            row_edges(ranks, rank, &page->waits[w].rows[r], edge_note, &noted);
-    *any = noted.any;
-    return noted.count;
+    return count;
 }

@@ -14,13 +14,16 @@ struct standing {
 struct edge {
     int from, to; /* indices; `to` below 0: any rank, or one that is not among them */
     const struct page_request *row;
-    bool is_any;         /* any other rank of the job would do */
-    bool is_satisfiable; /* by what is known of the ranks so far */
+    bool is_any;                /* any other rank of the job would do */
+    uint32_t wait, index, part; /* of the wait the request, and of that the edge that follows */
 };
 
-/* Calls `visit` for all edges of all ranks that wait. */
-void edges_visit(const struct ranks *ranks, const struct standing *standing,
-                 void (*visit)(const struct edge *edge, void *with), void *with);
+/* The next edge of a rank; the first one where only `from` is set. False: there is no other. */
+bool edge_next(const struct ranks *ranks, struct edge *edge);
+
+/* By what is known of the ranks so far. */
+bool edge_can_come(const struct ranks *ranks, const struct standing *standing,
+                   const struct edge *edge);
 
 /* Finds out which ranks go on: goes_on, from the activities. */
 void edges_settle(const struct ranks *ranks, struct standing *standing);
@@ -48,8 +51,8 @@ bool rank_only_sends(const struct rank *rank, enum activity activity);
 
 bool page_comm_is(const struct page_comm *one, const struct page_comm *other);
 
-/* The ranks that the wait of this one names, at most `most`; how many. `any`: any rank would do. */
-uint32_t rank_targets(const struct ranks *ranks, int rank, int *targets, uint32_t most, bool *any);
+/* The ranks that the wait of this one names, at most `most`; how many. */
+uint32_t rank_targets(const struct ranks *ranks, int rank, int *targets, uint32_t most);
 
 /* "rank 3", or "rank 3 of job 12" where there are several. */
 void rank_name(const struct ranks *ranks, const struct page_process *name, char *text, size_t size);

@@ -272,26 +272,25 @@ static int options_parse(int count, char **arguments, struct options *options)
     bool once = false, json = false, prometheus = false, dump = false, reads = false, calls = false;
     bool help = false, version = false;
     struct model_error error;
-    const struct option_row rows[] = {
-        {"why", OPTION_FLAG, &options->why, NULL, NULL},
-        {"waited", OPTION_FLAG, &options->waited, NULL, NULL},
-        {"job", OPTION_FLAG, &options->whole_job, NULL, NULL},
-        {"once", OPTION_FLAG, &once, NULL, NULL},
-        {"json", OPTION_FLAG, &json, NULL, NULL},
-        {"prometheus", OPTION_FLAG, &prometheus, NULL, NULL},
-        {"interval", OPTION_OWN, &options->interval_s, NULL, read_interval},
-        {"count", OPTION_OWN, &options->count, NULL, read_count},
-        {"sort", OPTION_OWN, &options->view.sort, NULL, read_sort},
-        {"waiting", OPTION_FLAG, &options->view.waiting_only, NULL, NULL},
-        {"drain", OPTION_TEXT, &options->drain, NULL, NULL},
-        {"restore", OPTION_TEXT, &options->restore, NULL, NULL},
-        {"dump", OPTION_FLAG, &dump, NULL, NULL},
-        {"calls", OPTION_FLAG, &calls, NULL, NULL},
-        {"read", OPTION_FLAG, &reads, NULL, NULL},
-        {"all", OPTION_FLAG, &options->choice.all, NULL, NULL},
-        {"help", OPTION_FLAG, &help, NULL, NULL},
-        {"version", OPTION_FLAG, &version, NULL, NULL},
-        {.name = NULL}};
+    const struct option_row rows[] = {{"why", OPTION_FLAG, &options->why, NULL},
+                                      {"waited", OPTION_FLAG, &options->waited, NULL},
+                                      {"job", OPTION_FLAG, &options->whole_job, NULL},
+                                      {"once", OPTION_FLAG, &once, NULL},
+                                      {"json", OPTION_FLAG, &json, NULL},
+                                      {"prometheus", OPTION_FLAG, &prometheus, NULL},
+                                      {"interval", OPTION_OWN, &options->interval_s, read_interval},
+                                      {"count", OPTION_OWN, &options->count, read_count},
+                                      {"sort", OPTION_OWN, &options->view.sort, read_sort},
+                                      {"waiting", OPTION_FLAG, &options->view.waiting_only, NULL},
+                                      {"drain", OPTION_TEXT, &options->drain, NULL},
+                                      {"restore", OPTION_TEXT, &options->restore, NULL},
+                                      {"dump", OPTION_FLAG, &dump, NULL},
+                                      {"calls", OPTION_FLAG, &calls, NULL},
+                                      {"read", OPTION_FLAG, &reads, NULL},
+                                      {"all", OPTION_FLAG, &options->choice.all, NULL},
+                                      {"help", OPTION_FLAG, &help, NULL},
+                                      {"version", OPTION_FLAG, &version, NULL},
+                                      {.name = NULL}};
     int first = options_read(count, arguments, rows, &error);
     if (first < 0)
         return fail(error.text);

@@ -140,15 +140,12 @@ static void row_print(FILE *file, const struct ranks *ranks, const struct why *w
     fprintf(file, "%.*s\n", (int) view->columns, line);
 }
 
+/* Ranks stand by job. */
 static unsigned jobs_count(const struct ranks *ranks)
 {
-    unsigned jobs = 0;
-    for (size_t i = 0; i < ranks->count; i++) {
-        size_t first = 0;
-        while (ranks->list[first].second.page.me.job != ranks->list[i].second.page.me.job)
-            first++;
-        jobs += first == i;
-    }
+    unsigned jobs = 1;
+    for (size_t i = 1; i < ranks->count; i++)
+        jobs += ranks->list[i].second.page.me.job != ranks->list[i - 1].second.page.me.job;
     return jobs;
 }
 
@@ -245,9 +242,7 @@ void show_table(FILE *file, const struct ranks *ranks, const struct why *why,
     fprintf(file, "%.*s\n", (int) view->columns,
             " rank     pid S does             since waits for               B/s queued unexp.");
     for (size_t i = 0; i < ranks->count && (!view->lines || printed < view->lines); i++) {
-        enum activity activity = why->standing.activities[indices[i]];
-        bool waits = activity_waits(activity);
-        if (view->waiting_only && !waits)
+        if (view->waiting_only && !activity_waits(why->standing.activities[indices[i]]))
             continue;
         row_print(file, ranks, why, indices[i], view);
         printed++;
@@ -272,7 +267,6 @@ static void node_print(struct tree *tree, int index, unsigned depth)
 {
     char name[64], text[3 * PAGE_TEXT];
     int targets[WHY_RANKS];
-    bool any;
     const struct rank *rank = &tree->ranks->list[index];
     if (tree->lines++ >= TREE_LINES)
         return;
@@ -285,7 +279,7 @@ static void node_print(struct tree *tree, int index, unsigned depth)
     rank_text(rank, tree->why->standing.activities[index], text, sizeof(text));
     fprintf(tree->file, "  %*s%s %s\n", (int) (2 * depth), "", name, text);
     bool waits = activity_waits(tree->why->standing.activities[index]);
-    uint32_t count = waits ? rank_targets(tree->ranks, index, targets, WHY_RANKS, &any) : 0;
+    uint32_t count = waits ? rank_targets(tree->ranks, index, targets, WHY_RANKS) : 0;
     for (uint32_t i = 0; i < count && depth < TREE_DEPTH; i++)
         node_print(tree, targets[i], depth + 1);
 }
@@ -293,10 +287,9 @@ static void node_print(struct tree *tree, int index, unsigned depth)
 static void targets_mark(const struct tree *tree, bool *is_target)
 {
     int targets[WHY_RANKS];
-    bool any;
     for (size_t i = 0; i < tree->ranks->count; i++) {
         bool waits = activity_waits(tree->why->standing.activities[i]);
-        uint32_t count = waits ? rank_targets(tree->ranks, (int) i, targets, WHY_RANKS, &any) : 0;
+        uint32_t count = waits ? rank_targets(tree->ranks, (int) i, targets, WHY_RANKS) : 0;
         for (uint32_t j = 0; j < count; j++)
             is_target[targets[j]] = true;
     }

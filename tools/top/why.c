@@ -189,11 +189,16 @@ static void blame_lost(struct search *search, const struct edge *edge)
     say(cause, "a lane between them has lost the next one, or is cut");
 }
 
-/* What one blocked rank waits for, from another rank that cannot bring it. */
-static void edge_blame(const struct edge *edge, void *with)
+static bool goes_on(const struct search *search, const struct edge *edge)
 {
-    struct search *search = with;
-    if (search->why->standing.goes_on[edge->from] || edge->is_satisfiable)
+    const struct standing *standing = &search->why->standing;
+    return standing->goes_on[edge->from] || edge_can_come(search->ranks, standing, edge);
+}
+
+/* What one blocked rank waits for, from another rank that cannot bring it. */
+static void edge_blame(struct search *search, const struct edge *edge)
+{
+    if (goes_on(search, edge))
         return;
     if (edge->to >= 0 && search->why->standing.activities[edge->to] == ACTIVITY_STOPPED)
         blame_target(search, CAUSE_STOPPED, edge->to, edge->from);
@@ -207,19 +212,17 @@ static void edge_blame(const struct edge *edge, void *with)
         blame_lost(search, edge);
 }
 
-static void edge_blame_left(const struct edge *edge, void *with)
+static void edge_blame_left(struct search *search, const struct edge *edge)
 {
-    struct search *search = with;
-    if (search->why->standing.goes_on[edge->from] || edge->is_satisfiable || edge->to < 0 ||
+    if (goes_on(search, edge) || edge->to < 0 ||
         search->why->standing.activities[edge->to] != ACTIVITY_ENDS)
         return;
     blame_target(search, CAUSE_LEFT, edge->to, edge->from);
 }
 
-static void edge_blame_any(const struct edge *edge, void *with)
+static void edge_blame_any(struct search *search, const struct edge *edge)
 {
-    struct search *search = with;
-    if (search->why->standing.goes_on[edge->from] || edge->is_satisfiable || edge->to >= 0)
+    if (goes_on(search, edge) || edge->to >= 0)
         return;
     struct cause *cause = cause_add(search, CAUSE_NO_SENDER, edge->from);
     if (!cause)
@@ -241,9 +244,8 @@ static void busy_blame(struct search *search, int rank, int waiter)
 
 /* Computing and sleeping ranks that others wait for, where nothing else holds them up. A wait for
  * any rank, as the first step of a barrier, may wait for each of the job's. */
-static void edge_blame_busy(const struct edge *edge, void *with)
+static void edge_blame_busy(struct search *search, const struct edge *edge)
 {
-    struct search *search = with;
     uint32_t job = rank_at(search, edge->from)->second.page.me.job;
     if (edge->to >= 0)
         busy_blame(search, edge->to, edge->from);
@@ -354,8 +356,7 @@ static bool is_blocked(const struct search *search, int rank)
 static int next_blocked(const struct search *search, int rank)
 {
     int targets[WHY_RANKS];
-    bool any;
-    uint32_t count = rank_targets(search->ranks, rank, targets, WHY_RANKS, &any);
+    uint32_t count = rank_targets(search->ranks, rank, targets, WHY_RANKS);
     for (uint32_t i = 0; i < count; i++)
         if (is_blocked(search, targets[i]))
             return targets[i];
@@ -454,22 +455,31 @@ static int cause_compare(const void *one, const void *other)
                                        : first->ranks[0] - second->ranks[0];
 }
 
+static void edges_blame(struct search *search,
+                        void (*blame)(struct search *search, const struct edge *edge))
+{
+    for (size_t i = 0; i < search->ranks->count; i++)
+        for (struct edge edge = {.from = (int) i};
+             activity_waits(search->why->standing.activities[i]) &&
+             edge_next(search->ranks, &edge);)
+            blame(search, &edge);
+}
+
 static void causes_find(struct search *search)
 {
-    const struct ranks *ranks = search->ranks;
     struct why *why = search->why;
-    edges_visit(ranks, &why->standing, edge_blame, search);
+    edges_blame(search, edge_blame);
     if (!has_found(why, CAUSE_NO_RECEIVE))
         collectives_look(search);
     if (!has_found(why, CAUSE_COLLECTIVES))
-        edges_visit(ranks, &why->standing, edge_blame_left, search);
+        edges_blame(search, edge_blame_left);
     if (!has_found(why, CAUSE_LEFT))
         cycles_look(search);
     if (!has_found(why, CAUSE_CYCLE))
-        edges_visit(ranks, &why->standing, edge_blame_any, search);
+        edges_blame(search, edge_blame_any);
     why->is_hang = has_found(why, CAUSE_NO_SENDER);
     stopped_look(search);
-    edges_visit(ranks, &why->standing, edge_blame_busy, search);
+    edges_blame(search, edge_blame_busy);
     swap_look(search);
     troubles_look(search);
     qsort(why->causes, why->cause_count, sizeof(why->causes[0]), cause_compare);

@@ -58,23 +58,30 @@ static void seal(int fd)
         (void) fcntl(fd, F_ADD_SEALS, seals | F_SEAL_SEAL);
 }
 
-static bool page_map(const char **why)
+/* Maps what was opened as page_fd, or closes it. */
+static void *page_fd_map(bool has_room, size_t bytes, const char **why)
 {
     void *memory = MAP_FAILED;
+    if (has_room)
+        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, page_fd, 0);
+    if (memory != MAP_FAILED)
+        return memory;
+    *why = strerror(errno);
+    if (page_fd >= 0)
+        close(page_fd);
+    page_fd = -1;
+    return NULL;
+}
+
+static bool page_map(const char **why)
+{
     page_fd = fd_open(PAGE_FILE_NAME);
-    if (page_fd >= 0 && size_is_allowed(sizeof(*own_page)) &&
-        ftruncate(page_fd, sizeof(*own_page)) == 0)
-        memory = mmap(NULL, sizeof(*own_page), PROT_READ | PROT_WRITE, MAP_SHARED, page_fd, 0);
-    if (memory == MAP_FAILED) {
-        *why = strerror(errno);
-        if (page_fd >= 0)
-            close(page_fd);
-        page_fd = -1;
-        return false;
-    }
-    seal(page_fd);
-    own_page = memory;
-    return true;
+    own_page = page_fd_map(page_fd >= 0 && size_is_allowed(sizeof(*own_page)) &&
+                               ftruncate(page_fd, sizeof(*own_page)) == 0,
+                           sizeof(*own_page), why);
+    if (own_page)
+        seal(page_fd);
+    return own_page;
 }
 
 /* Empty until a lane is to be drained; its user alone may write to it. */
@@ -118,7 +125,6 @@ void own_page_folder(char path[PAGE_FOLDER])
 /* The file has its blocks from the start: on a full disk a store would end the process. */
 static bool file_map(const char *folder, struct page_process me, const char **why)
 {
-    void *memory = MAP_FAILED;
     int length = snprintf(file_path, sizeof(file_path), "%s/" PAGE_FILE_NAME ".%u.%u", folder,
                           me.job, me.rank);
     errno = ENAMETOOLONG;
@@ -126,21 +132,18 @@ static bool file_map(const char *folder, struct page_process me, const char **wh
         (void) unlink(file_path); /* of a job that had the same number */
         page_fd = open(file_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     }
-    if (page_fd >= 0 && size_is_allowed(sizeof(struct page_file)) &&
-        (errno = posix_fallocate(page_fd, 0, sizeof(struct page_file))) == 0)
-        memory =
-            mmap(NULL, sizeof(struct page_file), PROT_READ | PROT_WRITE, MAP_SHARED, page_fd, 0);
-    if (memory != MAP_FAILED) {
-        own_page = memory;
-        own_events = ((struct page_file *) memory)->events;
+    bool is_made = page_fd >= 0;
+    struct page_file *file =
+        page_fd_map(is_made && size_is_allowed(sizeof(*file)) &&
+                        (errno = posix_fallocate(page_fd, 0, sizeof(*file))) == 0,
+                    sizeof(*file), why);
+    if (file) {
+        own_page = &file->page;
+        own_events = file->events;
         return true;
     }
-    *why = strerror(errno);
-    if (page_fd >= 0) {
+    if (is_made)
         (void) unlink(file_path);
-        close(page_fd);
-    }
-    page_fd = -1;
     file_path[0] = '\0';
     return false;
 }

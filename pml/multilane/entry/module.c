@@ -308,7 +308,6 @@ void module_fini(void)
         return;
     progress_thread_end();
     waiting_end();
-    calibrate_hook_fini();
     blackbox_end(&mca_pml);
     page_keeper_end();
     waits_unhook();

@@ -1,36 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Forces protocols and lanes at run time, for programs that measure: gives a class of peers
- * other plans. The old plans are kept, because requests may still use their routes. */
+ * other plans. */
 #include "report/report.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/compat/version.h"
 #include "base/multilane.h"
 #include "multilane/measure.h"
-#include "base/parameters.h"
 #include "contact/contact.h"
 #include "plan/learning.h"
 #include "plan/peer_class.h"
-
-/* Only plans of host memory are forced. */
-#define FORCED_BUFFERS CLASS_DEVICE
-
-/* The plans of one class for one choice of protocol and lanes. */
-struct forced {
-    struct forced *next;
-    struct peer_class *class;
-    int protocol;
-    uint32_t mask;
-    /* The class's lanes, with the others marked as unused; null: of the original plans. */
-    struct model_lane *lanes;
-    struct planned *planned[FORCED_BUFFERS];
-};
-
-/* The component's lock guards it. The first entry of a class holds its original plans. */
-static struct forced *all_forced;
 
 static struct peer *peer_of_rank(int rank)
 {
@@ -39,93 +19,33 @@ static struct peer *peer_of_rank(int rank)
     return peer && peer_is_reachable(peer) ? peer : NULL;
 }
 
-static struct forced *find(const struct peer_class *class, int protocol, uint32_t mask)
+/* Takes the place of the plan for such messages. With the component's lock held. */
+static bool plan_force(struct peer_class *class, enum class_buffer buffer, int protocol,
+                       uint32_t mask)
 {
-    for (struct forced *forced = all_forced; forced; forced = forced->next)
-        if (forced->class == class && forced->protocol == protocol && forced->mask == mask &&
-            forced->lanes)
-            return forced;
-    return NULL;
-}
-
-static void list(struct forced *forced)
-{
-    forced->next = all_forced;
-    all_forced = forced;
-}
-
-static void forced_free(struct forced *forced)
-{
-    for (int i = 0; i < FORCED_BUFFERS; i++)
-        planned_free(forced->planned[i]);
-    free(forced->lanes);
-    free(forced);
-}
-
-/* Remembers the class's original plans, before they are first replaced. */
-static bool remember(struct peer_class *class)
-{
-    if (class->is_measured)
-        return true;
-    struct forced *own = calloc(1, sizeof(*own));
-    if (!own)
+    static struct model_lane lanes[MODEL_LANES_MAX];
+    struct plan_override override = {(uint32_t) protocol, 0, UINT64_MAX};
+    struct plan_input input;
+    class_plan_input(class, buffer, &input);
+    memcpy(lanes, class->lanes, class->lane_count * sizeof(*lanes));
+    for (int i = 0; mask && i < class->lane_count; i++)
+        if (!(mask >> i & 1))
+            lanes[i].use = 0;
+    input.lanes = lanes;
+    if (protocol != MULTILANE_MEASURE_PLANNED) {
+        input.overrides = &override;
+        input.override_count = 1;
+    }
+    struct planned *planned = planned_of_plan(plan_build(&input, NULL), buffer);
+    if (!planned)
         return false;
-    own->class = class;
-    own->protocol = MULTILANE_MEASURE_PLANNED;
-    class->is_measured = class->is_forced = true;
-    for (int i = 0; i < FORCED_BUFFERS; i++)
-        own->planned[i] = class_planned(class, (enum class_buffer) i);
-    list(own);
+    planned->routes[0].untimed = 1;
+    planned->before = class_planned(class, buffer);
+    class_set_plan(class, buffer, planned);
     return true;
 }
 
-static bool build(struct forced *forced)
-{
-    const struct peer_class *class = forced->class;
-    for (int i = 0; i < FORCED_BUFFERS; i++) {
-        struct plan_override override = {(uint32_t) forced->protocol, 0, UINT64_MAX};
-        struct plan_input input;
-        struct model_error error;
-        class_plan_input(class, (enum class_buffer) i, &input);
-        input.lanes = forced->lanes;
-        if (forced->protocol >= 0) {
-            input.overrides = &override;
-            input.override_count = 1;
-        }
-        forced->planned[i] = planned_of_plan(plan_build(&input, &error), (enum class_buffer) i);
-        if (!forced->planned[i])
-            return false;
-        forced->planned[i]->routes[0].untimed = 1;
-    }
-    return true;
-}
-
-static struct forced *forced_new(struct peer_class *class, int protocol, uint32_t mask)
-{
-    struct forced *forced = calloc(1, sizeof(*forced));
-    if (!forced)
-        return NULL;
-    *forced = (struct forced){.class = class, .protocol = protocol, .mask = mask};
-    forced->lanes = calloc(class->lane_count, sizeof(*forced->lanes));
-    for (int i = 0; forced->lanes && i < class->lane_count; i++) {
-        forced->lanes[i] = class->lanes[i];
-        if (mask && !(mask >> i & 1))
-            forced->lanes[i].use = 0;
-    }
-    if (forced->lanes && build(forced)) {
-        list(forced);
-        return forced;
-    }
-    forced_free(forced);
-    return NULL;
-}
-
-static void planned_set(struct peer_class *class, const struct forced *forced)
-{
-    for (int i = 0; i < FORCED_BUFFERS; i++)
-        class_set_plan(class, (enum class_buffer) i, forced->planned[i]);
-}
-
+/* What the program sends is contiguous, in host memory, one message after the other. */
 static int measure_force(int rank, int protocol, uint32_t mask)
 {
     struct peer *peer = peer_of_rank(rank);
@@ -133,18 +53,11 @@ static int measure_force(int rank, int protocol, uint32_t mask)
         return OMPI_ERR_BAD_PARAM;
     multilane_lock();
     struct peer_class *class = peer_class_now(peer);
-    struct forced *forced = NULL;
-    if (remember(class)) {
-        forced = find(class, protocol, mask);
-        if (!forced)
-            forced = forced_new(class, protocol, mask);
-    }
-    if (forced) {
-        learning_forget(class);
-        planned_set(class, forced);
-    }
+    class->is_measured = class->is_forced = true;
+    bool is_forced = plan_force(class, CLASS_CONTIGUOUS, protocol, mask);
+    learning_forget(class);
     multilane_unlock();
-    return forced ? OMPI_SUCCESS : OMPI_ERR_NOT_SUPPORTED;
+    return is_forced ? OMPI_SUCCESS : OMPI_ERR_NOT_SUPPORTED;
 }
 
 static int measure_lanes(int rank, struct model_lane *lanes, uint32_t *count,
@@ -173,21 +86,11 @@ static const struct plan_entry *measure_entry(int rank, uint64_t bytes,
     return plan_lookup(class_planned(*class, CLASS_CONTIGUOUS)->plan, bytes);
 }
 
-static int measure_route(int rank, uint64_t bytes, struct multilane_route *out)
+static int measure_protocol(int rank, uint64_t bytes)
 {
     const struct peer_class *class;
     const struct plan_entry *entry = measure_entry(rank, bytes, &class);
-    if (!entry)
-        return OMPI_ERR_UNREACH;
-    struct plan_input input;
-    struct cost cost;
-    class_plan_input(class, CLASS_CONTIGUOUS, &input);
-    *out = (struct multilane_route){.protocol = (int) entry->protocol_index, .predicted_s = NAN};
-    for (uint32_t i = 0; i < entry->lane_count; i++)
-        out->lanes |= UINT32_C(1) << entry->lanes[i];
-    if (plan_predict(&input, entry, bytes, &cost))
-        out->predicted_s = cost_of(&cost, COST_OF_MESSAGE, bytes);
-    return OMPI_SUCCESS;
+    return entry ? (int) entry->protocol_index : OMPI_ERR_UNREACH;
 }
 
 static int measure_times(int rank, uint64_t bytes, struct multilane_times *out)
@@ -221,34 +124,14 @@ static int measure_registration(int rank, uint32_t index, void *address, size_t 
     return rc;
 }
 
-static const char *measure_open_mpi(void)
-{
-    return version_built;
-}
-
-/* Gives the classes their original plans back. */
-void calibrate_hook_fini(void)
-{
-    while (all_forced) {
-        struct forced *forced = all_forced;
-        all_forced = forced->next;
-        if (!forced->lanes) {
-            planned_set(forced->class, forced);
-            free(forced);
-        } else {
-            forced_free(forced);
-        }
-    }
-}
-
 __attribute__((visibility("default")))
-const struct multilane_measure mca_pml_multilane_measure_v5 = {
+const struct multilane_measure mca_pml_multilane_measure_v6 = {
     .version = MULTILANE_MEASURE_VERSION,
     .lane_bytes = sizeof(struct model_lane),
-    .open_mpi = measure_open_mpi,
+    .open_mpi = version_built,
     .lanes = measure_lanes,
     .force = measure_force,
-    .route = measure_route,
+    .protocol = measure_protocol,
     .times = measure_times,
     .surroundings = class_surroundings,
     .registration = measure_registration,

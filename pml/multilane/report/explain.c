@@ -38,9 +38,15 @@ static const char *const buffer_names[CLASS_BUFFERS] = {
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-static double seen_at(const void *class, int lane, enum model_way way, uint32_t range)
+/* What a lane has shown while it carried parts of messages, beside the last of its ranges. */
+static double seen_at(const void *of, int lane, enum model_way way, uint32_t range)
 {
-    return measured_speed(class, lane, way, range);
+    const struct peer_class *class = of;
+    const struct lane_seen *seen = &class->seen[lane];
+    bool copies = way != MODEL_BY_SEND;
+    return seen->peers[copies] && range + 1 == class->lanes[lane].cost[way].range_count
+               ? seen->bytes_s[copies] / seen->peers[copies]
+               : 0;
 }
 
 static void see_used(const struct route *route, void *with)
@@ -272,7 +278,7 @@ static void print_json_range(FILE *file, const struct peer_class *class, int ind
 {
     const struct model_lane *lane = &class->lanes[index];
     const struct model_lane_range *range = &lane->cost[way].ranges[number];
-    double seen_bytes_s = measured_speed(class, index, (enum model_way) way, number);
+    double seen_bytes_s = seen_at(class, index, (enum model_way) way, number);
     struct cost_line registration = model_registration(lane, range, around);
     fprintf(file, "{\"lane\": ");
     json_text(file, lane->name);

@@ -10,7 +10,4 @@
 struct plan_use measured_use(const struct plan_input *input, const struct peer_class *class,
                              const struct route *route);
 
-/* The speed of the lane that large messages of one range of sizes showed; 0: there were none. */
-double measured_speed(const struct peer_class *class, int lane, enum model_way way, uint32_t range);
-
 #endif

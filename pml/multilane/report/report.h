@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports of this process: counters, the explain report, the hook for calibration. */
+/* Reports of this process: counters, the explain report. */
 #ifndef MULTILANE_REPORT_H
 #define MULTILANE_REPORT_H
 
@@ -19,8 +19,5 @@ mca_pml_transports_t *transports_of_rank(ompi_communicator_t *comm, int rank);
 /* explain.c: writes the report of the plans and their use, if pml_multilane_explain asks for it.
  * Call before classes_fini. */
 void explain_write(void);
-
-/* calibrate_hook.c: ends what include/multilane/measure.h offers. Call before classes_fini. */
-void calibrate_hook_fini(void);
 
 #endif

@@ -88,32 +88,22 @@ static void other_request_tell(const ompi_request_t *request, struct page_reques
     }
 }
 
-static void probe_tell(const struct wait_story *story, struct page_wait *to)
+/* A wait for a message without a request. */
+static void message_tell(const ompi_communicator_t *comm, int rank, int tag,
+                         enum page_request_kind kind, struct page_wait *to)
 {
     struct page_request *row = &to->rows[to->row_count++];
-    memset(row, 0, sizeof(*row));
+    *row = (struct page_request){.kind = kind, .stage = PAGE_UNMATCHED, .rank = rank, .tag = tag};
     to->outstanding = 1;
-    row->kind = PAGE_PROBING;
-    row->stage = PAGE_UNMATCHED;
-    row->rank = story->source;
-    row->tag = story->tag;
-    row->peer = page_process_of(story->comm, story->source);
-    page_comm_of(story->comm, &row->comm);
+    row->peer = page_process_of(comm, rank);
+    page_comm_of(comm, &row->comm);
 }
 
 /* As a receive from the process that has not come. */
 static void word_tell(const struct multilane_wait *word, struct page_wait *to)
 {
-    struct page_request *row = &to->rows[to->row_count++];
-    memset(row, 0, sizeof(*row));
-    to->outstanding = 1;
-    row->kind = PAGE_RECEIVE;
-    row->stage = PAGE_UNMATCHED;
-    row->rank = word->missing(word->with);
-    row->tag = word->tag;
-    row->collective = (uint8_t) compat_collective_of_tag(word->tag);
-    row->peer = page_process_of(word->comm, row->rank);
-    page_comm_of(word->comm, &row->comm);
+    message_tell(word->comm, word->missing(word->with), word->tag, PAGE_RECEIVE, to);
+    to->rows[0].collective = (uint8_t) compat_collective_of_tag(word->tag);
 }
 
 /* The requests that are not complete. */
@@ -143,5 +133,5 @@ void wait_rows_fill(const struct wait_story *story, struct page_wait *to)
     else if (story->word)
         word_tell(story->word, to);
     else
-        probe_tell(story, to);
+        message_tell(story->comm, story->source, story->tag, PAGE_PROBING, to);
 }

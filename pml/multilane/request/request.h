@@ -64,12 +64,6 @@ static inline bool request_is_complete(const ompi_request_t *request)
 /* Polls `lane` (or null) a few times, until something arrives. */
 void request_look(struct lane *lane);
 
-/* Polls `lane` (or null) once. True: something arrived. */
-static inline bool request_look_once(struct lane *lane)
-{
-    return lane && !waiting_shares() && lane_poll(lane);
-}
-
 /* Does a wait poll, and not leave the processor to others? */
 static inline bool request_may_poll(void)
 {
