@@ -346,37 +346,6 @@ int across_allreduce(const void *from, void *to, compat_count count, ompi_dataty
 
 /* --- exchanges --- */
 
-/* The packed blocks of all ranks in `to`, and what this process gives in `from`: its own block, or,
- * where `is_for_each`, one for each rank. */
-struct blocks {
-    struct image received, sent;
-    size_t bytes; /* of one */
-    size_t ranks;
-};
-
-static int blocks_make(struct blocks *blocks, const void *from, size_t from_count,
-                       ompi_datatype_t *from_type, void *to, size_t count, ompi_datatype_t *type,
-                       bool is_for_each, ompi_communicator_t *comm)
-{
-    size_t ranks = (size_t) ompi_comm_size(comm), block = packed_bytes(count, type);
-    size_t mine = is_for_each ? 0 : (size_t) ompi_comm_rank(comm) * block;
-    *blocks = (struct blocks){.bytes = block, .ranks = ranks};
-    int status = from == MPI_IN_PLACE ? image_pack(&blocks->received, to, ranks * count, type)
-                                      : image_make(&blocks->received, to, ranks * count, type);
-    if (status != OMPI_SUCCESS || from == MPI_IN_PLACE) {
-        blocks->sent.bytes = blocks->received.bytes + mine;
-        return status;
-    }
-    return image_pack(&blocks->sent, from, (is_for_each ? ranks : 1) * from_count, from_type);
-}
-
-static int blocks_end(struct blocks *blocks, void *to, size_t count, ompi_datatype_t *type,
-                      int status)
-{
-    free(blocks->sent.allocated);
-    return image_unpack(&blocks->received, to, blocks->ranks * count, type, status);
-}
-
 /* The blocks of all, by place. */
 static int gather_by_place(const struct levels *levels, const struct blocks *blocks,
                            unsigned char *all)

@@ -275,21 +275,15 @@ static int exchange_typed(node_module_t *node, const void *from, size_t from_cou
                           ompi_datatype_t *from_type, void *to, size_t count, ompi_datatype_t *type,
                           bool is_for_each, int tag)
 {
-    size_t ranks = node->turns.ranks, block = packed_bytes(count, type);
-    size_t mine = is_for_each ? 0 : node->me * block; /* in place */
-    struct image sent = {.allocated = NULL}, received;
-    int status = from == MPI_IN_PLACE ? image_pack(&received, to, ranks * count, type)
-                                      : image_make(&received, to, ranks * count, type);
-    if (status == OMPI_SUCCESS && from != MPI_IN_PLACE)
-        status = image_pack(&sent, from, (is_for_each ? ranks : 1) * from_count, from_type);
-    else
-        sent.bytes = received.bytes + mine;
+    struct blocks blocks;
+    int status =
+        blocks_make(&blocks, from, from_count, from_type, to, count, type, is_for_each, node->comm);
     if (OPAL_UNLIKELY(status != OMPI_SUCCESS)) /* as in node_bcast */
         (void) node_fail(node, status);
     else
-        status = exchange(node, sent.bytes, received.bytes, block, is_for_each, tag);
-    free(sent.allocated);
-    return image_unpack(&received, to, ranks * count, type, status);
+        status = exchange(node, blocks.sent.bytes, blocks.received.bytes, blocks.bytes, is_for_each,
+                          tag);
+    return blocks_end(&blocks, to, count, type, status);
 }
 
 int node_allgather(const void *from, compat_count from_count, ompi_datatype_t *from_type, void *to,
