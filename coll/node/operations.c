@@ -10,10 +10,17 @@
  * only this part of what else goes by an area. */
 #define ALLTOALL_PART 4
 
+/* Not inlined, so that goes_by_area can be. */
+static __attribute__((noinline)) bool goes_below(node_module_t *node)
+{
+    node->entry.way = node->turns.area ? MULTILANE_LARGE : node->entry.without;
+    return false;
+}
+
 /* Does the operation go by the area? `bytes`: what a process gives, or reads of the result, and
  * `root`: equal in all. An error in *status. */
-static bool goes_by_area(node_module_t *node, enum multilane_call call, int root, size_t bytes,
-                         int *status)
+static inline bool goes_by_area(node_module_t *node, enum multilane_call call, int root,
+                                size_t bytes, int *status)
 {
     *status = OMPI_SUCCESS;
     if (OPAL_UNLIKELY(node->entry.operations <= NODE_OPERATIONS_BELOW) &&
@@ -21,10 +28,8 @@ static bool goes_by_area(node_module_t *node, enum multilane_call call, int root
         *status = area_obtain(node);
     node->turns.is_short = bytes <= SHORT_BYTES;
     node->turns.call = node_call_word(call, root, bytes);
-    if (OPAL_UNLIKELY(!node->turns.area || bytes > node->bytes_max)) {
-        node->entry.way = node->turns.area ? MULTILANE_LARGE : node->entry.without;
-        return false;
-    }
+    if (OPAL_UNLIKELY(!node->turns.area || bytes > node->bytes_max))
+        return goes_below(node);
     atomic_fetch_add_explicit(&node_operations, 1, memory_order_relaxed);
     return true;
 }

@@ -84,7 +84,7 @@ struct multilane_call_count {
 
 struct multilane_calls {
     struct multilane_call_count of[MULTILANE_CALLS][MULTILANE_CALL_CLASSES][MULTILANE_CALL_WAYS];
-    _Atomic uint64_t left[MULTILANE_CALL_WAYS]; /* communicators that are Open MPI's alone, by reason */
+    _Atomic uint64_t left[MULTILANE_CALL_WAYS]; /* communicators without us, by reason */
 };
 
 struct multilane_service {
