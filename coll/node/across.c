@@ -30,11 +30,13 @@ static bool goes_across(across_module_t *across, size_t bytes, int *status)
     *status = OMPI_SUCCESS;
     if (OPAL_UNLIKELY(across->is_busy))
         return false;
-    if (OPAL_UNLIKELY(across->operations <= NODE_OPERATIONS_BELOW) &&
-        ++across->operations > NODE_OPERATIONS_BELOW)
+    if (OPAL_UNLIKELY(across->entry.operations <= NODE_OPERATIONS_BELOW) &&
+        ++across->entry.operations > NODE_OPERATIONS_BELOW)
         *status = levels_make(across);
-    if (!across->levels.node || bytes > INT_MAX)
+    if (OPAL_UNLIKELY(!across->levels.node || bytes > INT_MAX)) {
+        across->entry.way = across->levels.node ? MULTILANE_LARGE : across->entry.without;
         return false;
+    }
     atomic_fetch_add_explicit(&across_operations, 1, memory_order_relaxed);
     return true;
 }
@@ -42,10 +44,10 @@ static bool goes_across(across_module_t *across, size_t bytes, int *status)
 /* After an error the processes of this node would wait for this one. */
 static int settled(const struct levels *levels, int status)
 {
-    const mca_coll_base_comm_coll_t *of_node = levels->node->c_coll;
-    if (OPAL_LIKELY(status == OMPI_SUCCESS) || of_node->coll_barrier != node_barrier)
+    node_module_t *node = (node_module_t *) levels->node->c_coll->coll_barrier_module;
+    if (OPAL_LIKELY(status == OMPI_SUCCESS) ||
+        ((opal_object_t *) node)->obj_class != OBJ_CLASS(node_module_t))
         return status;
-    node_module_t *node = (node_module_t *) of_node->coll_barrier_module;
     return node->turns.area ? node_fail(node, status) : status;
 }
 
@@ -190,9 +192,8 @@ static bool chain_is_faster(size_t length, uint32_t nodes)
 /* From the leader of `root_node` to all processes; but to those of this node only if they do not
  * have it. Called by all of them. */
 static int leaders_tell(const struct levels *levels, unsigned char *bytes, size_t length,
-                        uint32_t root_node, bool node_has_it)
+                        uint32_t root_node, bool node_has_it, bool by_chain)
 {
-    bool by_chain = chain_is_faster(length, levels->nodes);
     size_t step = by_chain ? PIECE_BYTES : length;
     int status = OMPI_SUCCESS;
     if (levels->leaders && by_chain)
@@ -219,11 +220,14 @@ int across_bcast(void *buffer, compat_count count, ompi_datatype_t *type, int ro
     status = is_root ? image_pack(&image, buffer, (size_t) count, type)
                      : image_make(&image, buffer, (size_t) count, type);
     uint32_t root_node = levels->node_of[root];
+    bool by_chain = chain_is_faster(bytes, levels->nodes);
+    if (by_chain)
+        across->entry.way = MULTILANE_BY_CHAIN;
     bool is_told_first = levels->my_node == root_node && node_rank_of(levels, root) != 0;
     if (status == OMPI_SUCCESS && is_told_first)
         status = node_tell(levels, image.bytes, bytes, node_rank_of(levels, root));
     if (status == OMPI_SUCCESS)
-        status = leaders_tell(levels, image.bytes, bytes, root_node, is_told_first);
+        status = leaders_tell(levels, image.bytes, bytes, root_node, is_told_first, by_chain);
     status = settled(levels, status);
     if (!is_root)
         return image_unpack(&image, buffer, (size_t) count, type, status);
@@ -240,9 +244,9 @@ int across_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module)
     unsigned char given = 0, gathered = 0;
     int status;
     if (!goes_across(across, 0, &status))
-        return status != OMPI_SUCCESS
-                   ? status
-                   : across->below.coll_barrier(comm, across->below.coll_barrier_module);
+        return status != OMPI_SUCCESS ? status
+                                      : across->entry.below.coll_barrier(
+                                            comm, across->entry.below.coll_barrier_module);
     status = CALL(levels->node, reduce, &given, &gathered, 1, MPI_BYTE, MPI_BOR, 0);
     if (status == OMPI_SUCCESS && levels->leaders)
         status = levels->leaders->c_coll->coll_barrier(
@@ -310,7 +314,8 @@ int across_reduce(const void *from, void *to, compat_count count, ompi_datatype_
     struct sums sums = {.allocated = NULL, .at = to};
     int status;
     bool goes = goes_across(across, packed_bytes((size_t) count, type), &status);
-    if (!goes || !(levels->in_order || ompi_op_is_commute(op)))
+    if (!goes ||
+        hinders(&across->entry, !levels->in_order && !ompi_op_is_commute(op), MULTILANE_OPERAND))
         return BELOW(across, status, reduce, from, to, count, type, op, root);
     if (levels->leaders && !is_root)
         status = sums_make(&sums, (size_t) count, type);
@@ -332,7 +337,8 @@ int across_allreduce(const void *from, void *to, compat_count count, ompi_dataty
     int status;
     bool goes = goes_across(across, packed_bytes((size_t) count, type), &status);
     (void) comm;
-    if (!goes || !(levels->in_order || ompi_op_is_commute(op)))
+    if (!goes ||
+        hinders(&across->entry, !levels->in_order && !ompi_op_is_commute(op), MULTILANE_OPERAND))
         return BELOW(across, status, allreduce, from, to, count, type, op);
     if (from == MPI_IN_PLACE && !levels->leaders)
         from = to;
@@ -345,37 +351,6 @@ int across_allreduce(const void *from, void *to, compat_count count, ompi_dataty
 }
 
 /* --- exchanges --- */
-
-/* The packed blocks of all ranks in `to`, and what this process gives in `from`: its own block, or,
- * where `is_for_each`, one for each rank. */
-struct blocks {
-    struct image received, sent;
-    size_t bytes; /* of one */
-    size_t ranks;
-};
-
-static int blocks_make(struct blocks *blocks, const void *from, size_t from_count,
-                       ompi_datatype_t *from_type, void *to, size_t count, ompi_datatype_t *type,
-                       bool is_for_each, ompi_communicator_t *comm)
-{
-    size_t ranks = (size_t) ompi_comm_size(comm), block = packed_bytes(count, type);
-    size_t mine = is_for_each ? 0 : (size_t) ompi_comm_rank(comm) * block;
-    *blocks = (struct blocks){.bytes = block, .ranks = ranks};
-    int status = from == MPI_IN_PLACE ? image_pack(&blocks->received, to, ranks * count, type)
-                                      : image_make(&blocks->received, to, ranks * count, type);
-    if (status != OMPI_SUCCESS || from == MPI_IN_PLACE) {
-        blocks->sent.bytes = blocks->received.bytes + mine;
-        return status;
-    }
-    return image_pack(&blocks->sent, from, (is_for_each ? ranks : 1) * from_count, from_type);
-}
-
-static int blocks_end(struct blocks *blocks, void *to, size_t count, ompi_datatype_t *type,
-                      int status)
-{
-    free(blocks->sent.allocated);
-    return image_unpack(&blocks->received, to, blocks->ranks * count, type, status);
-}
 
 /* The blocks of all, by place. */
 static int gather_by_place(const struct levels *levels, const struct blocks *blocks,
@@ -419,7 +394,7 @@ int across_allgather(const void *from, compat_count from_count, ompi_datatype_t 
     struct blocks blocks;
     int status;
     bool goes = goes_across(across, ranks * packed_bytes((size_t) count, type), &status);
-    if (!goes || !across->levels.is_even)
+    if (!goes || hinders(&across->entry, !across->levels.is_even, MULTILANE_UNEVEN))
         return BELOW(across, status, allgather, from, from_count, from_type, to, count, type);
     status = blocks_make(&blocks, from, (size_t) from_count, from_type, to, (size_t) count, type,
                          false, comm);
@@ -491,7 +466,8 @@ int across_alltoall(const void *from, compat_count from_count, ompi_datatype_t *
     struct blocks blocks;
     int status;
     bool goes = goes_across(across, bytes, &status);
-    if (!goes || !levels->is_even || levels->first[1] * bytes > ALLTOALL_BYTES)
+    if (!goes || hinders(&across->entry, !levels->is_even, MULTILANE_UNEVEN) ||
+        hinders(&across->entry, levels->first[1] * bytes > ALLTOALL_BYTES, MULTILANE_LARGE))
         return BELOW(across, status, alltoall, from, from_count, from_type, to, count, type);
     bytes *= levels->first[1];
     unsigned char *room = malloc(3 * bytes + 1);

@@ -11,12 +11,10 @@
 #define AREA_BYTES_MAX ((size_t) 1 << 20)
 #define SLOT_BYTES_MAX 16384u
 #define AREA_UNIT      4096u
-#define NO_PART        UINT32_MAX
 
 /* What each process tells the others. */
 struct vote {
-    uint32_t part;      /* of the commons; NO_PART: it cannot use them */
-    uint32_t shares;    /* its processor */
+    uint64_t part;      /* of the commons */
     uint64_t offset;    /* rank 0: of the area in its part */
     uint64_t bytes_max; /* its parameter: the least of all holds */
 };
@@ -103,27 +101,13 @@ static void area_give_back(struct own_area *own)
         atomic_store_explicit(&own->area->left, own->ranks, memory_order_release);
 }
 
-/* Can all use the commons, and is any of them short of a processor? */
-static bool are_agreed(const struct vote *votes, uint32_t ranks,
-                       const struct multilane_commons *commons)
-{
-    bool any_shares = false;
-    for (uint32_t rank = 0; rank < ranks; rank++) {
-        if (votes[rank].part >= commons->parts)
-            return false;
-        any_shares |= votes[rank].shares != 0;
-    }
-    return any_shares &&
-           votes[0].offset <= commons->bytes - area_bytes(ranks, slot_bytes_for(ranks));
-}
-
 static void area_use(node_module_t *node, const struct multilane_commons *commons,
                      const struct vote *votes)
 {
     struct turns *turns = &node->turns;
     node->bytes_max = UINT64_MAX;
     for (uint32_t rank = 0; rank < turns->ranks; rank++) {
-        node->parts[rank] = votes[rank].part;
+        node->parts[rank] = (uint32_t) votes[rank].part;
         if (votes[rank].bytes_max < node->bytes_max)
             node->bytes_max = votes[rank].bytes_max;
     }
@@ -133,30 +117,39 @@ static void area_use(node_module_t *node, const struct multilane_commons *common
                                             votes[0].offset);
 }
 
+/* MULTILANE_BY_NODE: it can be used. */
+static enum multilane_way hindrance(const node_module_t *node, const struct vote *votes,
+                                    struct multilane_commons *commons, struct own_area **own)
+{
+    if (!votes || !node->parts)
+        return MULTILANE_NO_MEMORY;
+    /* What lies on a device cannot be read here. */
+    if (driver_load() || device_memory_possible)
+        return MULTILANE_DEVICE;
+    if (!node_services_find(commons))
+        return MULTILANE_NO_SHM;
+    if (node->me == 0)
+        *own = area_allot(commons, node->turns.ranks);
+    return node->me == 0 && !*own ? MULTILANE_NO_MEMORY : MULTILANE_BY_NODE;
+}
+
 int area_obtain(node_module_t *node)
 {
     struct multilane_commons commons;
     uint32_t ranks = node->turns.ranks;
-    struct vote mine = {.part = NO_PART}, *votes = calloc(ranks, sizeof(*votes));
+    struct vote *votes = calloc(ranks, sizeof(*votes));
     struct own_area *own = NULL;
+    int status;
     node->parts = calloc(ranks, sizeof(*node->parts));
-    if (!votes || !node->parts) {
-        free(votes);
-        return OMPI_ERR_OUT_OF_RESOURCE;
+    enum multilane_way why = hindrance(node, votes, &commons, &own);
+    bool shares = why == MULTILANE_BY_NODE && node_shares(), agreed;
+    if ((agreed = all_agree(&node->entry, why, shares, &status))) {
+        const struct vote mine = {commons.part, own ? own->offset : 0, node_bytes_max};
+        status = node->entry.below.coll_allgather(&mine, sizeof(mine), MPI_BYTE, votes,
+                                                  sizeof(mine), MPI_BYTE, node->entry.comm,
+                                                  node->entry.below.coll_allgather_module);
     }
-    /* What lies on a device cannot be read here. */
-    bool can = !driver_load() && !device_memory_possible && node_services_find(&commons);
-    if (can) {
-        own = node->me == 0 ? area_allot(&commons, ranks) : NULL;
-        mine = (struct vote){.part = node->me == 0 && !own ? NO_PART : commons.part,
-                             .shares = node_shares(),
-                             .offset = own ? own->offset : 0,
-                             .bytes_max = node_bytes_max};
-    }
-    int status =
-        node->below.coll_allgather(&mine, sizeof(mine), MPI_BYTE, votes, sizeof(mine), MPI_BYTE,
-                                   node->comm, node->below.coll_allgather_module);
-    if (status == OMPI_SUCCESS && mine.part != NO_PART && are_agreed(votes, ranks, &commons))
+    if (agreed && status == OMPI_SUCCESS)
         area_use(node, &commons, votes);
     else
         area_give_back(own);

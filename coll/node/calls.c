@@ -8,7 +8,7 @@
 
 #define CALL_SHIFT 28u
 
-uint32_t node_call_word(enum node_call call, int root, size_t bytes)
+uint32_t node_call_word(enum multilane_call call, int root, size_t bytes)
 {
     uint32_t rest = (uint32_t) root * UINT32_C(2654435761) + (uint32_t) bytes;
     return (uint32_t) call << CALL_SHIFT | (rest & ((UINT32_C(1) << CALL_SHIFT) - 1));
@@ -16,9 +16,7 @@ uint32_t node_call_word(enum node_call call, int root, size_t bytes)
 
 static const char *call_name(uint32_t word)
 {
-    static const char *const names[NODE_CALLS] = {"MPI_Barrier",   "MPI_Bcast",     "MPI_Reduce",
-                                                  "MPI_Allreduce", "MPI_Allgather", "MPI_Alltoall"};
-    return word >> CALL_SHIFT < NODE_CALLS ? names[word >> CALL_SHIFT] : "another operation";
+    return multilane_call_name(word >> CALL_SHIFT);
 }
 
 /* `call` is what another process calls; it may have gone on. */
@@ -33,7 +31,7 @@ static int calls_differ(node_module_t *node, uint32_t call)
     opal_output(0,
                 "multilane: the processes of %s call different collective operations: rank %u "
                 "calls %s, and %s calls %s%s. It cannot be used any more.",
-                compat_comm_name(node->comm), node->me, call_name(node->turns.call), other,
+                compat_comm_name(node->entry.comm), node->me, call_name(node->turns.call), other,
                 call_name(call), is_same_name ? " with another root or length" : "");
     return node_fail(node, MPI_ERR_OTHER);
 }

@@ -56,7 +56,10 @@ static int component_init(bool progress_threads, bool mpi_threads)
 {
     (void) progress_threads;
     (void) mpi_threads;
-    return named_is_wanted("pml", "multilane") ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
+    if (!named_is_wanted("pml", "multilane"))
+        return OMPI_ERR_NOT_AVAILABLE;
+    count_into(node_calls());
+    return OMPI_SUCCESS;
 }
 
 static mca_coll_base_module_t *component_query(ompi_communicator_t *comm, int *priority)

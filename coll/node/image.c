@@ -34,3 +34,25 @@ int image_unpack(struct image *image, void *buffer, size_t count, ompi_datatype_
     free(image->allocated);
     return status;
 }
+
+int blocks_make(struct blocks *blocks, const void *from, size_t from_count,
+                ompi_datatype_t *from_type, void *to, size_t count, ompi_datatype_t *type,
+                bool is_for_each, ompi_communicator_t *comm)
+{
+    size_t ranks = (size_t) ompi_comm_size(comm), block = packed_bytes(count, type);
+    size_t mine = is_for_each ? 0 : (size_t) ompi_comm_rank(comm) * block;
+    *blocks = (struct blocks){.bytes = block, .ranks = ranks};
+    int status = from == MPI_IN_PLACE ? image_pack(&blocks->received, to, ranks * count, type)
+                                      : image_make(&blocks->received, to, ranks * count, type);
+    if (status != OMPI_SUCCESS || from == MPI_IN_PLACE) {
+        blocks->sent.bytes = blocks->received.bytes + mine;
+        return status;
+    }
+    return image_pack(&blocks->sent, from, (is_for_each ? ranks : 1) * from_count, from_type);
+}
+
+int blocks_end(struct blocks *blocks, void *to, size_t count, ompi_datatype_t *type, int status)
+{
+    free(blocks->sent.allocated);
+    return image_unpack(&blocks->received, to, blocks->ranks * count, type, status);
+}

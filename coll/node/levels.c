@@ -11,13 +11,6 @@
 /* Each is two more communicators, with their identifiers and memory. */
 #define LEVELS_MOST 64u
 
-/* What each process tells the others. */
-struct vote {
-    uint32_t leader; /* the lowest rank on its node */
-    uint32_t can;    /* have two more communicators */
-    uint32_t shares; /* its processor */
-};
-
 static _Atomic uint32_t levels_count; /* of this process */
 
 /* Open MPI knows the processes of this node from the start. Of others that were never met it makes
@@ -37,39 +30,39 @@ static uint32_t leader_of_mine(ompi_communicator_t *comm)
     return (uint32_t) rank;
 }
 
-static struct vote my_vote(const across_module_t *across)
+/* MULTILANE_BY_NODE: this process can have two more communicators. */
+static enum multilane_way hindrance(bool has_memory)
 {
-    struct multilane_commons commons;
-    /* There are none where a process is alone on its node. */
-    bool finds = node_services_find(&commons);
-    return (struct vote){.leader = leader_of_mine(across->comm),
-                         .can = !driver_load() && !device_memory_possible && !compat_ft_is_on() &&
-                                atomic_load_explicit(&levels_count, memory_order_relaxed) <
-                                    LEVELS_MOST,
-                         .shares = across_always || (finds && node_shares())};
+    if (!has_memory)
+        return MULTILANE_NO_MEMORY;
+    if (driver_load() || device_memory_possible)
+        return MULTILANE_DEVICE;
+    if (compat_ft_is_on())
+        return MULTILANE_ULFM;
+    return atomic_load_explicit(&levels_count, memory_order_relaxed) < LEVELS_MOST
+               ? MULTILANE_BY_NODE
+               : MULTILANE_MANY;
 }
 
 /* Are there several nodes, one of them with several processes, and do all of these see the same
- * leader? */
-static bool are_agreed(const struct vote *votes, uint32_t ranks)
+ * leader, the lowest rank on their node? */
+static bool are_nodes(const uint32_t *leaders, uint32_t ranks)
 {
-    uint32_t nodes = 0, sharing = 0;
+    uint32_t nodes = 0;
     for (uint32_t rank = 0; rank < ranks; rank++) {
-        uint32_t leader = votes[rank].leader;
-        if (!votes[rank].can || leader > rank || votes[leader].leader != leader)
+        if (leaders[rank] > rank || leaders[leaders[rank]] != leaders[rank])
             return false;
-        nodes += leader == rank;
-        sharing += votes[rank].shares;
+        nodes += leaders[rank] == rank;
     }
-    return nodes > 1 && nodes < ranks && sharing;
+    return nodes > 1 && nodes < ranks;
 }
 
-/* Nodes and places, from agreed votes. While places are given, first[node + 1] is the node's next
+/* Nodes and places. While places are given, first[node + 1] is the node's next
  * one; in the end it is that of the node behind it. */
-static void levels_order(struct levels *levels, const struct vote *votes, uint32_t ranks)
+static void levels_order(struct levels *levels, const uint32_t *leaders, uint32_t ranks)
 {
     for (uint32_t rank = 0; rank < ranks; rank++) {
-        uint32_t leader = votes[rank].leader;
+        uint32_t leader = leaders[rank];
         levels->node_of[rank] = leader == rank ? levels->nodes++ : levels->node_of[leader];
         levels->first[levels->node_of[rank] + 2]++;
     }
@@ -94,8 +87,8 @@ static bool levels_allocate(struct levels *levels, uint32_t ranks)
 
 static int split(across_module_t *across, uint32_t color, ompi_communicator_t **comm)
 {
-    int status =
-        ompi_comm_split(across->comm, (int) color, ompi_comm_rank(across->comm), comm, false);
+    int status = ompi_comm_split(across->entry.comm, (int) color,
+                                 ompi_comm_rank(across->entry.comm), comm, false);
     if (status != OMPI_SUCCESS || *comm == MPI_COMM_NULL)
         *comm = NULL;
     return status;
@@ -105,7 +98,7 @@ static int split(across_module_t *across, uint32_t color, ompi_communicator_t **
 static int levels_split(across_module_t *across, uint32_t leader)
 {
     struct levels *levels = &across->levels;
-    bool leads = leader == (uint32_t) ompi_comm_rank(across->comm);
+    bool leads = leader == (uint32_t) ompi_comm_rank(across->entry.comm);
     int status = split(across, leader, &levels->node);
     if (status == OMPI_SUCCESS)
         status = split(across, leads ? 0 : (uint32_t) MPI_UNDEFINED, &levels->leaders);
@@ -114,25 +107,32 @@ static int levels_split(across_module_t *across, uint32_t leader)
 
 int levels_make(across_module_t *across)
 {
-    uint32_t ranks = (uint32_t) ompi_comm_size(across->comm);
-    struct vote mine = my_vote(across), *votes = calloc(ranks, sizeof(*votes));
-    mine.can &= levels_allocate(&across->levels, ranks);
-    if (!votes)
-        return OMPI_ERR_OUT_OF_RESOURCE;
+    struct multilane_commons commons;
+    struct entry *entry = &across->entry;
+    uint32_t ranks = (uint32_t) ompi_comm_size(entry->comm), mine = leader_of_mine(entry->comm);
+    uint32_t *leaders = calloc(ranks, sizeof(*leaders));
+    bool has_memory = levels_allocate(&across->levels, ranks) && leaders;
+    /* There are no commons where a process is alone on its node. */
+    bool shares = across_always || (node_services_find(&commons) && node_shares());
+    int status;
     across->is_busy = true;
-    int status =
-        across->below.coll_allgather(&mine, sizeof(mine), MPI_BYTE, votes, sizeof(mine), MPI_BYTE,
-                                     across->comm, across->below.coll_allgather_module);
-    if (status == OMPI_SUCCESS && are_agreed(votes, ranks)) {
-        levels_order(&across->levels, votes, ranks);
-        across->levels.my_node = across->levels.node_of[ompi_comm_rank(across->comm)];
+    bool agreed = all_agree(entry, hindrance(has_memory), shares, &status);
+    if (agreed)
+        status =
+            entry->below.coll_allgather(&mine, sizeof(mine), MPI_BYTE, leaders, sizeof(mine),
+                                        MPI_BYTE, entry->comm, entry->below.coll_allgather_module);
+    if (agreed && status == OMPI_SUCCESS && are_nodes(leaders, ranks)) {
+        levels_order(&across->levels, leaders, ranks);
+        across->levels.my_node = across->levels.node_of[ompi_comm_rank(entry->comm)];
         atomic_fetch_add_explicit(&levels_count, 1, memory_order_relaxed);
-        status = levels_split(across, mine.leader);
+        status = levels_split(across, mine);
+    } else if (agreed) {
+        entry->without = MULTILANE_APART;
     }
     if (status != OMPI_SUCCESS || !across->levels.node)
         levels_free(across);
     across->is_busy = false;
-    free(votes);
+    free(leaders);
     return status;
 }
 

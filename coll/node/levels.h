@@ -9,7 +9,7 @@
 #ifndef COLL_NODE_LEVELS_H
 #define COLL_NODE_LEVELS_H
 
-#include "common/compat/coll.h"
+#include "coll/node/entry.h"
 #include "common/compat/pml.h"
 
 /* Where the processes of a communicator are. Their places: by nodes, and by rank within a node;
@@ -27,11 +27,8 @@ struct levels {
 };
 
 typedef struct across_module {
-    mca_coll_base_module_t super;
-    mca_coll_base_comm_coll_t below; /* the communicator's functions before ours */
-    ompi_communicator_t *comm;
-    uint32_t operations; /* so far, up to NODE_OPERATIONS_BELOW + 1 */
-    bool is_busy;        /* making the levels, by operations of this communicator */
+    struct entry entry;
+    bool is_busy; /* making the levels, by operations of this communicator */
     struct levels levels;
 } across_module_t;
 OBJ_CLASS_DECLARATION(across_module_t);

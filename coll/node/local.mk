@@ -4,9 +4,12 @@ component_LTLIBRARIES += mca_coll_node.la
 mca_coll_node_la_SOURCES = \
 	coll/node/across.c \
 	coll/node/across.h \
+	coll/node/agree.c \
 	coll/node/area.c \
 	coll/node/calls.c \
 	coll/node/component.c \
+	coll/node/count.c \
+	coll/node/entry.h \
 	coll/node/image.c \
 	coll/node/image.h \
 	coll/node/levels.c \

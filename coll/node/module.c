@@ -5,92 +5,82 @@
 
 #include <string.h>
 
-#define NODE_FUNCTIONS                                                                             \
-    node_barrier, node_bcast, node_reduce, node_allreduce, node_allgather, node_alltoall
-#define ACROSS_FUNCTIONS                                                                           \
-    across_barrier, across_bcast, across_reduce, across_allreduce, across_allgather, across_alltoall
-#define EACH_OF(do_it, f, g, h, i, j, k)                                                           \
-    do_it(barrier, f) do_it(bcast, g) do_it(reduce, h) do_it(allreduce, i) do_it(allgather, j)     \
-        do_it(alltoall, k)
-#define EACH(do_it, ...)          EACH_OF(do_it, __VA_ARGS__)
-#define INSTALL(name, function)   COMPAT_COLL_INSTALL(comm, module, &own->below, name, function);
-#define UNINSTALL(name, function) COMPAT_COLL_UNINSTALL(comm, module, &own->below, name);
+#define EACH(do_it)                                                                                \
+    do_it(barrier) do_it(bcast) do_it(reduce) do_it(allreduce) do_it(allgather) do_it(alltoall)
+#define INSTALL(name)                                                                              \
+    COMPAT_COLL_INSTALL(comm, module, &entry->below, name, functions->coll_##name);
+#define UNINSTALL(name) COMPAT_COLL_UNINSTALL(comm, module, &entry->below, name);
+
+static int entry_enable(mca_coll_base_module_t *module, ompi_communicator_t *comm)
+{
+    struct entry *entry = (struct entry *) module;
+    const mca_coll_base_comm_coll_t *functions = counted(entry->functions);
+
+    entry->below = *comm->c_coll;
+    EACH(INSTALL)
+    return OMPI_SUCCESS;
+}
+
+static int entry_disable(mca_coll_base_module_t *module, ompi_communicator_t *comm)
+{
+    struct entry *entry = (struct entry *) module;
+
+    (void) comm;
+    EACH(UNINSTALL)
+    return OMPI_SUCCESS;
+}
+
+/* Of a module that has so many bytes. */
+static mca_coll_base_module_t *entry_begin(struct entry *entry, size_t bytes,
+                                           ompi_communicator_t *comm,
+                                           const mca_coll_base_comm_coll_t *functions,
+                                           enum multilane_way usual)
+{
+    memset((char *) entry + sizeof(entry->super), 0, bytes - sizeof(entry->super));
+    entry->comm = comm;
+    entry->functions = functions;
+    entry->usual = usual;
+    entry->without = MULTILANE_FIRST;
+    entry->super.coll_module_enable = entry_enable;
+    entry->super.coll_module_disable = entry_disable;
+    return &entry->super;
+}
 
 /* --- on a node --- */
 
-static int node_enable(mca_coll_base_module_t *module, ompi_communicator_t *comm)
-{
-    node_module_t *own = (node_module_t *) module;
+static const mca_coll_base_comm_coll_t node_functions = {
+    .coll_barrier = node_barrier,
+    .coll_bcast = node_bcast,
+    .coll_reduce = node_reduce,
+    .coll_allreduce = node_allreduce,
+    .coll_allgather = node_allgather,
+    .coll_alltoall = node_alltoall,
+};
 
-    own->below = *comm->c_coll;
-    EACH(INSTALL, NODE_FUNCTIONS)
-    return OMPI_SUCCESS;
-}
-
-static int node_disable(mca_coll_base_module_t *module, ompi_communicator_t *comm)
-{
-    node_module_t *own = (node_module_t *) module;
-
-    (void) comm;
-    EACH(UNINSTALL, NODE_FUNCTIONS)
-    return OMPI_SUCCESS;
-}
-
-static void node_construct(node_module_t *own)
-{
-    memset((char *) own + sizeof(own->super), 0, sizeof(*own) - sizeof(own->super));
-}
-
-OBJ_CLASS_INSTANCE(node_module_t, mca_coll_base_module_t, node_construct, area_leave);
+OBJ_CLASS_INSTANCE(node_module_t, mca_coll_base_module_t, NULL, area_leave);
 
 static mca_coll_base_module_t *node_new(ompi_communicator_t *comm)
 {
     node_module_t *own = OBJ_NEW(node_module_t);
 
-    own->comm = comm;
+    (void) entry_begin(&own->entry, sizeof(*own), comm, &node_functions, MULTILANE_BY_NODE);
     own->me = (uint32_t) ompi_comm_rank(comm);
     own->turns.ranks = (uint32_t) ompi_comm_size(comm);
-    own->super.coll_module_enable = node_enable;
-    own->super.coll_module_disable = node_disable;
-    return &own->super;
+    return &own->entry.super;
 }
 
 /* --- across nodes --- */
 
-static int across_enable(mca_coll_base_module_t *module, ompi_communicator_t *comm)
-{
-    across_module_t *own = (across_module_t *) module;
+static const mca_coll_base_comm_coll_t across_functions = {
+    .coll_barrier = across_barrier,
+    .coll_bcast = across_bcast,
+    .coll_reduce = across_reduce,
+    .coll_allreduce = across_allreduce,
+    .coll_allgather = across_allgather,
+    .coll_alltoall = across_alltoall,
+};
 
-    own->below = *comm->c_coll;
-    EACH(INSTALL, ACROSS_FUNCTIONS)
-    return OMPI_SUCCESS;
-}
-
-static int across_disable(mca_coll_base_module_t *module, ompi_communicator_t *comm)
-{
-    across_module_t *own = (across_module_t *) module;
-
-    (void) comm;
-    EACH(UNINSTALL, ACROSS_FUNCTIONS)
-    return OMPI_SUCCESS;
-}
-
-static void across_construct(across_module_t *own)
-{
-    memset((char *) own + sizeof(own->super), 0, sizeof(*own) - sizeof(own->super));
-}
-
-OBJ_CLASS_INSTANCE(across_module_t, mca_coll_base_module_t, across_construct, levels_free);
-
-static mca_coll_base_module_t *across_new(ompi_communicator_t *comm)
-{
-    across_module_t *own = OBJ_NEW(across_module_t);
-
-    own->comm = comm;
-    own->super.coll_module_enable = across_enable;
-    own->super.coll_module_disable = across_disable;
-    return &own->super;
-}
+OBJ_CLASS_INSTANCE(across_module_t, mca_coll_base_module_t, NULL, levels_free);
 
 /* --- which --- */
 
@@ -104,11 +94,22 @@ static bool is_of_node(ompi_communicator_t *comm)
     return true;
 }
 
+static mca_coll_base_module_t *left(enum multilane_way why)
+{
+    count_left(why);
+    return NULL;
+}
+
 mca_coll_base_module_t *node_module_new(ompi_communicator_t *comm)
 {
-    if (OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2)
-        return NULL;
+    if (OMPI_COMM_IS_INTER(comm))
+        return left(MULTILANE_INTER);
+    if (ompi_comm_size(comm) < 2)
+        return left(MULTILANE_SINGLE);
     if (is_of_node(comm))
         return node_new(comm);
-    return ompi_comm_size(comm) > 2 ? across_new(comm) : NULL;
+    return ompi_comm_size(comm) > 2
+               ? entry_begin(&OBJ_NEW(across_module_t)->entry, sizeof(across_module_t), comm,
+                             &across_functions, MULTILANE_BY_LEADERS)
+               : left(MULTILANE_APART);
 }

@@ -15,6 +15,7 @@
 #include "common/compat/coll.h"
 #include "common/compat/pml.h"
 
+#include "coll/node/entry.h"
 #include "coll/node/turn.h"
 #include "multilane/extension.h"
 #include "multilane/service.h"
@@ -23,38 +24,19 @@
  * few. */
 #define NODE_OPERATIONS_BELOW 4u
 
-/* What an operation does that goes by neither. */
-#define BELOW(module, status, name, ...)                                                           \
-    ((status) != OMPI_SUCCESS ? (status)                                                           \
-                              : (module)->below.coll_##name(__VA_ARGS__, (module)->comm,           \
-                                                            (module)->below.coll_##name##_module))
-
 static inline size_t lesser(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
 typedef struct node_module {
-    mca_coll_base_module_t super;
-    mca_coll_base_comm_coll_t below; /* the communicator's functions before ours */
-    ompi_communicator_t *comm;
-    uint32_t operations; /* so far, up to NODE_OPERATIONS_BELOW + 1 */
-    uint32_t me;         /* its rank */
-    struct turns turns;  /* area null: none */
-    uint32_t *parts;     /* of the commons, of each rank */
-    uint64_t bytes_max;  /* of an operation that goes by the area */
+    struct entry entry;
+    uint32_t me;        /* its rank */
+    struct turns turns; /* area null: none */
+    uint32_t *parts;    /* of the commons, of each rank */
+    uint64_t bytes_max; /* of an operation that goes by the area */
 } node_module_t;
 OBJ_CLASS_DECLARATION(node_module_t);
-
-enum node_call {
-    NODE_BARRIER,
-    NODE_BCAST,
-    NODE_REDUCE,
-    NODE_ALLREDUCE,
-    NODE_ALLGATHER,
-    NODE_ALLTOALL,
-    NODE_CALLS
-};
 
 /* --- component.c --- */
 
@@ -78,6 +60,8 @@ int node_fail(node_module_t *node, int status);
 bool node_services_find(struct multilane_commons *commons);
 /* Does this process share its processor? */
 bool node_shares(void);
+/* Where the PML has operations counted. Null: it has not. */
+struct multilane_calls *node_calls(void);
 
 /* Wait in the turn under way: until this process may write its slot, or the result; until all have
  * arrived; until the result is there. `tag` is Open MPI's for the operation. An error: no turn will
@@ -92,7 +76,7 @@ void node_wake(const node_module_t *node);
 /* --- calls.c: all call the same operation, or it ends in an error --- */
 
 /* The same number for the same root and length. */
-uint32_t node_call_word(enum node_call call, int root, size_t bytes);
+uint32_t node_call_word(enum multilane_call call, int root, size_t bytes);
 /* After all have arrived; or, of the process that has written the result, after that. */
 int node_all_call_this(node_module_t *node);
 int node_root_calls_this(node_module_t *node);

@@ -10,19 +10,26 @@
  * only this part of what else goes by an area. */
 #define ALLTOALL_PART 4
 
+/* Not inlined, so that goes_by_area can be. */
+static __attribute__((noinline)) bool goes_below(node_module_t *node)
+{
+    node->entry.way = node->turns.area ? MULTILANE_LARGE : node->entry.without;
+    return false;
+}
+
 /* Does the operation go by the area? `bytes`: what a process gives, or reads of the result, and
  * `root`: equal in all. An error in *status. */
-static bool goes_by_area(node_module_t *node, enum node_call call, int root, size_t bytes,
-                         int *status)
+static inline bool goes_by_area(node_module_t *node, enum multilane_call call, int root,
+                                size_t bytes, int *status)
 {
     *status = OMPI_SUCCESS;
-    if (OPAL_UNLIKELY(node->operations <= NODE_OPERATIONS_BELOW) &&
-        ++node->operations > NODE_OPERATIONS_BELOW)
+    if (OPAL_UNLIKELY(node->entry.operations <= NODE_OPERATIONS_BELOW) &&
+        ++node->entry.operations > NODE_OPERATIONS_BELOW)
         *status = area_obtain(node);
     node->turns.is_short = bytes <= SHORT_BYTES;
     node->turns.call = node_call_word(call, root, bytes);
-    if (!node->turns.area || bytes > node->bytes_max)
-        return false;
+    if (OPAL_UNLIKELY(!node->turns.area || bytes > node->bytes_max))
+        return goes_below(node);
     atomic_fetch_add_explicit(&node_operations, 1, memory_order_relaxed);
     return true;
 }
@@ -108,10 +115,10 @@ int node_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
     node_module_t *node = (node_module_t *) module;
     int status;
-    if (!goes_by_area(node, NODE_BARRIER, 0, 0, &status))
+    if (!goes_by_area(node, MULTILANE_BARRIER, 0, 0, &status))
         return status != OMPI_SUCCESS
                    ? status
-                   : node->below.coll_barrier(comm, node->below.coll_barrier_module);
+                   : node->entry.below.coll_barrier(comm, node->entry.below.coll_barrier_module);
     status = arrive_and_meet(node, MCA_COLL_BASE_TAG_BARRIER);
     node->turns.turn++;
     return status;
@@ -145,7 +152,7 @@ int node_bcast(void *buffer, compat_count count, ompi_datatype_t *type, int root
     size_t bytes = packed_bytes((size_t) count, type);
     struct image image;
     int status;
-    if (!goes_by_area(node, NODE_BCAST, root, bytes, &status))
+    if (!goes_by_area(node, MULTILANE_BCAST, root, bytes, &status))
         return BELOW(node, status, bcast, buffer, count, type, root);
     status = is_root ? image_pack(&image, buffer, (size_t) count, type)
                      : image_make(&image, buffer, (size_t) count, type);
@@ -224,10 +231,11 @@ int node_reduce(const void *from, void *to, compat_count count, ompi_datatype_t 
 {
     node_module_t *node = (node_module_t *) module;
     int status;
-    bool goes = goes_by_area(node, NODE_REDUCE, root, packed_bytes((size_t) count, type), &status);
+    bool goes =
+        goes_by_area(node, MULTILANE_REDUCE, root, packed_bytes((size_t) count, type), &status);
     struct elements elements = elements_of(node, type, op);
     (void) comm;
-    if (!goes || !elements.each)
+    if (!goes || hinders(&node->entry, !elements.each, MULTILANE_OPERAND))
         return BELOW(node, status, reduce, from, to, count, type, op, root);
     return reduce(node, &elements, (size_t) count, from, to, root);
 }
@@ -237,10 +245,11 @@ int node_allreduce(const void *from, void *to, compat_count count, ompi_datatype
 {
     node_module_t *node = (node_module_t *) module;
     int status;
-    bool goes = goes_by_area(node, NODE_ALLREDUCE, 0, packed_bytes((size_t) count, type), &status);
+    bool goes =
+        goes_by_area(node, MULTILANE_ALLREDUCE, 0, packed_bytes((size_t) count, type), &status);
     struct elements elements = elements_of(node, type, op);
     (void) comm;
-    if (!goes || !elements.each)
+    if (!goes || hinders(&node->entry, !elements.each, MULTILANE_OPERAND))
         return BELOW(node, status, allreduce, from, to, count, type, op);
     return reduce(node, &elements, (size_t) count, from, to, -1);
 }
@@ -275,21 +284,15 @@ static int exchange_typed(node_module_t *node, const void *from, size_t from_cou
                           ompi_datatype_t *from_type, void *to, size_t count, ompi_datatype_t *type,
                           bool is_for_each, int tag)
 {
-    size_t ranks = node->turns.ranks, block = packed_bytes(count, type);
-    size_t mine = is_for_each ? 0 : node->me * block; /* in place */
-    struct image sent = {.allocated = NULL}, received;
-    int status = from == MPI_IN_PLACE ? image_pack(&received, to, ranks * count, type)
-                                      : image_make(&received, to, ranks * count, type);
-    if (status == OMPI_SUCCESS && from != MPI_IN_PLACE)
-        status = image_pack(&sent, from, (is_for_each ? ranks : 1) * from_count, from_type);
-    else
-        sent.bytes = received.bytes + mine;
+    struct blocks blocks;
+    int status = blocks_make(&blocks, from, from_count, from_type, to, count, type, is_for_each,
+                             node->entry.comm);
     if (OPAL_UNLIKELY(status != OMPI_SUCCESS)) /* as in node_bcast */
         (void) node_fail(node, status);
     else
-        status = exchange(node, sent.bytes, received.bytes, block, is_for_each, tag);
-    free(sent.allocated);
-    return image_unpack(&received, to, ranks * count, type, status);
+        status = exchange(node, blocks.sent.bytes, blocks.received.bytes, blocks.bytes, is_for_each,
+                          tag);
+    return blocks_end(&blocks, to, count, type, status);
 }
 
 int node_allgather(const void *from, compat_count from_count, ompi_datatype_t *from_type, void *to,
@@ -299,7 +302,7 @@ int node_allgather(const void *from, compat_count from_count, ompi_datatype_t *f
     node_module_t *node = (node_module_t *) module;
     int status;
     (void) comm;
-    if (!goes_by_area(node, NODE_ALLGATHER, 0, packed_bytes((size_t) count, type), &status))
+    if (!goes_by_area(node, MULTILANE_ALLGATHER, 0, packed_bytes((size_t) count, type), &status))
         return BELOW(node, status, allgather, from, from_count, from_type, to, count, type);
     return exchange_typed(node, from, (size_t) from_count, from_type, to, (size_t) count, type,
                           false, MCA_COLL_BASE_TAG_ALLGATHER);
@@ -313,7 +316,7 @@ int node_alltoall(const void *from, compat_count from_count, ompi_datatype_t *fr
     size_t bytes = node->turns.ranks * packed_bytes((size_t) count, type);
     int status;
     (void) comm;
-    if (!goes_by_area(node, NODE_ALLTOALL, 0, ALLTOALL_PART * bytes, &status))
+    if (!goes_by_area(node, MULTILANE_ALLTOALL, 0, ALLTOALL_PART * bytes, &status))
         return BELOW(node, status, alltoall, from, from_count, from_type, to, count, type);
     return exchange_typed(node, from, (size_t) from_count, from_type, to, (size_t) count, type,
                           true, MCA_COLL_BASE_TAG_ALLTOALL);

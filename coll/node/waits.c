@@ -24,14 +24,27 @@ static void found_set(const struct multilane_service *service,
     OPAL_THREAD_UNLOCK(&found.lock);
 }
 
+static const struct multilane_service *service_find(void)
+{
+    const struct multilane_service *service = dlsym(RTLD_DEFAULT, MULTILANE_SERVICE_SYMBOL);
+    return service && service->version == MULTILANE_SERVICE_VERSION &&
+                   service->struct_bytes >= sizeof(*service)
+               ? service
+               : NULL;
+}
+
+struct multilane_calls *node_calls(void)
+{
+    const struct multilane_service *service = service_find();
+    return service ? service->calls() : NULL;
+}
+
 bool node_services_find(struct multilane_commons *commons)
 {
     const struct multilane_extension *lane = dlsym(RTLD_DEFAULT, SHM_EXTENSION);
-    const struct multilane_service *service = dlsym(RTLD_DEFAULT, MULTILANE_SERVICE_SYMBOL);
+    const struct multilane_service *service = service_find();
     if (!lane || lane->version != MULTILANE_EXTENSION_VERSION ||
-        lane->struct_bytes < sizeof(*lane) || !service ||
-        service->version != MULTILANE_SERVICE_VERSION || service->struct_bytes < sizeof(*service) ||
-        !lane->commons(commons))
+        lane->struct_bytes < sizeof(*lane) || !service || !lane->commons(commons))
         return false;
     found_set(service, commons);
     return true;
@@ -89,7 +102,7 @@ static int wait_until(node_module_t *node, is_over_fn is_over, int tag)
 {
     struct turns *turns = &node->turns;
     struct multilane_wait wait = {
-        .comm = node->comm, .tag = tag, .look = look, .missing = missing, .with = node};
+        .comm = node->entry.comm, .tag = tag, .look = look, .missing = missing, .with = node};
     int status = OMPI_SUCCESS;
     if (OPAL_LIKELY(is_over(turns, &wait.word, &wait.seen)))
         return OMPI_SUCCESS;

@@ -28,6 +28,65 @@ struct multilane_wait {
     const void *with;
 };
 
+/* --- collective operations, counted for the explain report --- */
+
+enum multilane_call {
+    MULTILANE_BARRIER,
+    MULTILANE_BCAST,
+    MULTILANE_REDUCE,
+    MULTILANE_ALLREDUCE,
+    MULTILANE_ALLGATHER,
+    MULTILANE_ALLTOALL,
+    MULTILANE_CALLS
+};
+
+static inline const char *multilane_call_name(unsigned call)
+{
+    static const char *const names[MULTILANE_CALLS] = {
+        "MPI_Barrier", "MPI_Bcast", "MPI_Reduce", "MPI_Allreduce", "MPI_Allgather", "MPI_Alltoall"};
+    return call < MULTILANE_CALLS ? names[call] : "another operation";
+}
+
+/* What carries an operation. */
+enum multilane_way {
+    MULTILANE_BY_NODE,    /* its memory */
+    MULTILANE_BY_LEADERS, /* of nodes, by their communicator's function */
+    MULTILANE_BY_CHAIN,   /* of leaders */
+    /* Open MPI's own function, and why. */
+    MULTILANE_FIRST, /* of a communicator */
+    MULTILANE_LARGE,
+    MULTILANE_OPERAND, /* its type or MPI_Op */
+    MULTILANE_UNEVEN,  /* nodes have unlike numbers of processes */
+    MULTILANE_UNSHARED,
+    MULTILANE_DEVICE,
+    MULTILANE_ULFM,
+    MULTILANE_MANY, /* other communicators have levels */
+    MULTILANE_NO_MEMORY,
+    MULTILANE_NO_SHM,
+    MULTILANE_APART, /* no two processes on one node */
+    MULTILANE_SINGLE,
+    MULTILANE_INTER,
+    MULTILANE_CALL_WAYS
+};
+
+/* Of bytes that a process gives, or from a root gets: up to 8, 64, 512 ..., and the rest. */
+#define MULTILANE_CALL_CLASSES 8u
+
+static inline unsigned multilane_call_class(uint64_t bytes)
+{
+    unsigned class = bytes > 8 ? (63 - (unsigned) __builtin_clzll(bytes - 1)) / 3 : 0;
+    return class < MULTILANE_CALL_CLASSES ? class : MULTILANE_CALL_CLASSES - 1;
+}
+
+struct multilane_call_count {
+    _Atomic uint64_t calls, ns;
+};
+
+struct multilane_calls {
+    struct multilane_call_count of[MULTILANE_CALLS][MULTILANE_CALL_CLASSES][MULTILANE_CALL_WAYS];
+    _Atomic uint64_t left[MULTILANE_CALL_WAYS]; /* communicators without us, by reason */
+};
+
 struct multilane_service {
     uint32_t version;
     uint32_t struct_bytes;
@@ -36,6 +95,8 @@ struct multilane_service {
     /* Waits, and makes progress meanwhile. Who changes the word wakes this process (struct
      * multilane_commons). OMPI_SUCCESS: it has changed; else what the operation ends with. */
     int (*wait)(const struct multilane_wait *wait);
+    /* Where a job that begins counts its operations. Null: the report is off. */
+    struct multilane_calls *(*calls)(void);
 };
 
 #endif

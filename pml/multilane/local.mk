@@ -102,6 +102,7 @@ multilane_sources = \
 	pml/multilane/liveness/watch.c pml/multilane/liveness/watch.h \
 	pml/multilane/liveness/worse.c pml/multilane/liveness/worse.h \
 	pml/multilane/report/calibrate_hook.c pml/multilane/report/report.h \
+	pml/multilane/report/collectives.c pml/multilane/report/collectives.h \
 	pml/multilane/report/counters.c \
 	pml/multilane/report/explain.c \
 	pml/multilane/report/job_pages.c pml/multilane/report/job_pages.h \

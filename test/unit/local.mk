@@ -84,6 +84,14 @@ test_unit_offer_model_SOURCES = test/unit/offer_model.c test/unit/walk.c test/un
 test_unit_ring_move_model_SOURCES = test/unit/ring_move_model.c test/unit/walk.c test/unit/walk.h
 test_unit_node_model_SOURCES = test/unit/node_model.c
 
+# What the processes of a communicator agree on for it.
+check_PROGRAMS += test/unit/node_areas
+TESTS += test/unit/node_areas
+test_unit_node_areas_SOURCES = test/unit/node_areas.c coll/node/agree.c coll/node/area.c coll/node/levels.c
+test_unit_node_areas_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_node_areas_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc,--wrap=ompi_comm_split,--wrap=ompi_comm_free
+test_unit_node_areas_LDADD = $(PML_TEST_LDADD)
+
 # The PML: product code all but for what lies around it (its BTLs, Open MPI's progress, the clock).
 # Of the PML's library each takes the files that it needs.
 pml_tests = test/unit/flow_model test/unit/pml_datatype test/unit/pml_explain test/unit/pml_frames test/unit/pml_handle test/unit/pml_in_place \

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "lanes_standin.h"
+#include "report/collectives.h"
 #include "report/report.h"
 #include "plan/used_history.h"
 #include "plan/used_profile.h"
@@ -99,11 +100,39 @@ static void took(struct peer_class *class, size_t size, double seconds)
                      i % 3 ? seconds : 50 * seconds);
 }
 
+static void operation(struct multilane_calls *calls, enum multilane_call call, uint64_t bytes,
+                      enum multilane_way way, unsigned times)
+{
+    struct multilane_call_count *count = &calls->of[call][multilane_call_class(bytes)][way];
+    count->calls += times;
+    count->ns += UINT64_C(2500) * times;
+}
+
+/* Each class of size ends where the next begins; and each way has its words. */
+static void operations_fill(void)
+{
+    struct multilane_calls *calls = collectives_begin();
+    CHECK(calls, "explain is asked for");
+    operation(calls, MULTILANE_BARRIER, 0, MULTILANE_FIRST, 4);
+    operation(calls, MULTILANE_BARRIER, 0, MULTILANE_BY_NODE, 1000000);
+    for (uint64_t most = 8; most <= UINT64_C(8) << 18; most *= 8) {
+        operation(calls, MULTILANE_BCAST, most, MULTILANE_BY_LEADERS, 1);
+        operation(calls, MULTILANE_BCAST, most + 1, MULTILANE_BY_CHAIN, 2);
+    }
+    operation(calls, MULTILANE_BCAST, UINT64_MAX, MULTILANE_BY_CHAIN, 4);
+    for (int way = MULTILANE_FIRST; way < MULTILANE_SINGLE; way++)
+        operation(calls, MULTILANE_ALLTOALL, 9, (enum multilane_way) way, 1);
+    calls->left[MULTILANE_SINGLE] = 1;
+    calls->left[MULTILANE_INTER] = 2;
+}
+
 int main(void)
 {
     standin_begin();
     parameters.profile = "none";
+    CHECK(!collectives_begin(), "nothing is counted without a report");
     parameters.explain = 1;
+    operations_fill();
     used_profile_load();
     used_history_load();
     multilane.unexpected_messages = 7;

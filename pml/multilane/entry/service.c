@@ -4,6 +4,7 @@
 
 #include "common/compat/pml.h"
 #include "match/comm.h"
+#include "report/collectives.h"
 #include "request/wait_story.h"
 
 /* A wait is looked after when it has taken so long, and each time again. */
@@ -66,4 +67,5 @@ __attribute__((visibility("default"))) const struct multilane_service MULTILANE_
     .struct_bytes = sizeof(struct multilane_service),
     .shares = shares,
     .wait = service_wait,
+    .calls = collectives_begin,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The explain report, as a table for people or as JSON for programs. */
+#include "report/collectives.h"
 #include "report/measured.h"
 #include "report/page_fill.h"
 #include "report/report.h"
@@ -207,6 +208,7 @@ static void print_text(FILE *file)
         }
     }
     print_troubles(file, NULL);
+    collectives_print(file);
     waited_print(file);
 }
 
@@ -352,7 +354,9 @@ static void print_json(FILE *file)
     print_troubles(file, "");
     fprintf(file, "], \"waited\": [");
     waited_print_json(file);
-    fprintf(file, "]}\n");
+    fputs("], ", file);
+    collectives_print_json(file);
+    fputs("}\n", file);
 }
 
 /* --- where it goes ---------------------------------------------------------------------------- */

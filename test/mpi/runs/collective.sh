@@ -4,7 +4,7 @@
 #
 # Processors count as short, so that it is used on machines with many, too.
 collective="--mca pml multilane --mca btl self,shm --mca pml_multilane_wait sleep"
-elsewhere_only 'series=collective.@(3|5|9|3.large|tcp|differ)' 'asan=collective.@(3|5|3.large|differ)' 'tsan=collective.@(3|differ)'
+elsewhere_only 'series=collective.@(3|5|9|3.large|tcp|differ|explained)' 'asan=collective.@(3|5|3.large|differ|explained)' 'tsan=collective.@(3|differ|explained)'
 rounds=400
 [ -z "$whole" ] || rounds=2000
 [ -z "$MULTILANE_LONG" ] || rounds=20000
@@ -23,6 +23,15 @@ collective_runs() {
     # Other messages come meanwhile, and what is left out is not there.
     mpi collective.without 4 --mca pml multilane --mca btl self,shm --mca coll ^node -- collective 1 100
     mpi collective.tcp 3 --mca pml multilane --mca btl self,tcp --mca btl_tcp_if_include lo -- collective 2 100
+    # The report says which way they went, and why not.
+    mpi_says collective.explained 'MPI_Barrier +0 +[0-9]+ .* memory of the node$' 3 $collective \
+        --mca pml_multilane_explain 1 -- collective 4 100
+    mpi_says collective.explained.first 'MPI_Bcast .* Open MPI: first operations of a communicator$' 3 $collective \
+        --mca pml_multilane_explain 1 -- collective 4 100
+    mpi_says collective.explained.large 'MPI_Bcast .* Open MPI: too many bytes$' 3 $collective \
+        --mca pml_multilane_explain 1 --mca coll_node_bytes_max 100 -- collective 4 100
+    mpi_says collective.explained.tcp 'MPI_Barrier +0 +[0-9]+ .* Open MPI: no memory of btl/shm$' 3 --mca pml multilane \
+        --mca btl self,tcp --mca btl_tcp_if_include lo --mca pml_multilane_explain 1 -- collective 2 100
     # Processes whose parameters differ go the same way.
     # shellcheck disable=SC2016
     mpi collective.unlike 3 $collective -- "$BASH" -c 'export OMPI_MCA_coll_node_bytes_max=$((64 << 4 * OMPI_COMM_WORLD_RANK))

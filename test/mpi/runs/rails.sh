@@ -308,9 +308,17 @@ across="--bind-to none --mca pml multilane --mca btl self,shm,sock --mca pml_mul
 by_leaders="--by coll_node_across_operations"
 [ -z "$MULTILANE_LONG" ] || across_rounds=5000
 # shellcheck disable=SC2086
+rails_across_in_order() {
+    local output
+    output=$(rails_run 8 400,1200 --hosts 4 -- --host a:2,b:2,c:2,d:2 --map-by slot $across --mca pml_multilane_explain 1 -- \
+        collective 6 "${across_rounds:-200}" $by_leaders 2>&1) || { printf '%s\n' "$output"; return 1; }
+    printf '%s\n' "$output"
+    grep -q 'MPI_Bcast .* leaders of nodes in a chain$' <<<"$output" &&
+        grep -q 'MPI_Allreduce .* leaders of nodes$' <<<"$output"
+}
+beside check "${prefix}rails.across.in-order" rails_across_in_order
+# shellcheck disable=SC2086
 {
-    rails_mpi rails.across.in-order 8 400,1200 --hosts 4 -- --host a:2,b:2,c:2,d:2 --map-by slot $across -- \
-        collective 1 "${across_rounds:-200}" $by_leaders
     # Without coll/han, whose MPI_Allgather gives wrong data to ranks in turn, ob1's too (collectives.md).
     rails_mpi rails.across.in-turn 9 0 --hosts 3 -- --host a:3,b:3,c:3 --map-by node $across --mca coll ^han -- \
         collective 2 "${across_rounds:-200}" $by_leaders

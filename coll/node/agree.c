@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All processes of a communicator choose alike. */
+#include "coll/node/entry.h"
+
+/* It needs no memory: one that has none says so. */
+bool all_agree(struct entry *entry, enum multilane_way why, bool shares, int *status)
+{
+    uint32_t mine[2] = {(uint32_t) why, shares}, all[2] = {0, 0};
+    *status = entry->below.coll_allreduce(mine, all, 2, MPI_UINT32_T, MPI_MAX, entry->comm,
+                                          entry->below.coll_allreduce_module);
+    entry->without = all[0] || all[1] ? (enum multilane_way) all[0] : MULTILANE_UNSHARED;
+    return *status == OMPI_SUCCESS && entry->without == MULTILANE_BY_NODE;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Areas of communicators on a node, and levels of those over several (coll/node/area.c, levels.c):
+ * their sizes and order, that memory comes back, and that a process which has none, for itself or
+ * for an area, still takes part in the agreement, so that no other one waits for it. The other
+ * processes are played. */
+#include "check.h"
+
+#include <string.h>
+
+#include "coll/node/levels.h"
+#include "coll/node/node.h"
+#include "common/memory/driver.h"
+
+#define PART_BYTES ((size_t) 4 << 20)
+#define RANKS_MAX  5000u
+
+unsigned long long node_bytes_max = 4096;
+bool across_always, driver_is_loaded, device_memory_possible;
+
+static _Alignas(4096) unsigned char memory[PART_BYTES];
+static bool this_shares, memory_is_there;
+static size_t reserved, reserved_at;
+static unsigned agreements, gathers, failing_calloc; /* 0: none fails */
+static uint32_t agreed_why, others_why;
+static const uint32_t *leaders; /* null: all say the same */
+static ompi_communicator_t comm, inner;
+static ompi_group_t group;
+
+/* --- around them --- */
+
+bool driver_load(void)
+{
+    return false;
+}
+
+bool node_shares(void)
+{
+    return this_shares;
+}
+
+static bool reserve(void *at, size_t bytes)
+{
+    reserved = bytes;
+    reserved_at = (size_t) ((unsigned char *) at - memory);
+    return memory_is_there;
+}
+
+bool node_services_find(struct multilane_commons *commons)
+{
+    *commons = (struct multilane_commons){
+        .parts = 1, .memory = memory, .bytes = PART_BYTES, .reserve = reserve};
+    return true;
+}
+
+void *__real_calloc(size_t count, size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    return failing_calloc && --failing_calloc == 0 ? NULL : __real_calloc(count, bytes);
+}
+
+int __wrap_ompi_comm_split(ompi_communicator_t *of, int color, int key, ompi_communicator_t **to,
+                           bool pass_on_topo);
+int __wrap_ompi_comm_split(ompi_communicator_t *of, int color, int key, ompi_communicator_t **to,
+                           bool pass_on_topo)
+{
+    (void) of, (void) color, (void) key, (void) pass_on_topo;
+    *to = &inner;
+    return OMPI_SUCCESS;
+}
+
+int __wrap_ompi_comm_free(ompi_communicator_t **which);
+int __wrap_ompi_comm_free(ompi_communicator_t **which)
+{
+    *which = NULL;
+    return OMPI_SUCCESS;
+}
+
+/* --- the other processes --- */
+
+static int play_allreduce(const void *from, void *to, compat_count count, ompi_datatype_t *type,
+                          ompi_op_t *op, ompi_communicator_t *of, mca_coll_base_module_t *module)
+{
+    (void) count, (void) type, (void) op, (void) of, (void) module;
+    memcpy(to, from, 2 * sizeof(uint32_t));
+    agreements++;
+    agreed_why = *(const uint32_t *) from;
+    if (agreed_why < others_why)
+        *(uint32_t *) to = others_why;
+    return OMPI_SUCCESS;
+}
+
+static int play_allgather(const void *from, compat_count from_count, ompi_datatype_t *from_type,
+                          void *to, compat_count count, ompi_datatype_t *type,
+                          ompi_communicator_t *of, mca_coll_base_module_t *module)
+{
+    size_t each = (size_t) count;
+    (void) from_count, (void) from_type, (void) type, (void) module;
+    gathers++;
+    for (int rank = 0; rank < ompi_comm_size(of); rank++)
+        memcpy((char *) to + (size_t) rank * each, leaders ? (const void *) &leaders[rank] : from,
+               each);
+    return OMPI_SUCCESS;
+}
+
+static void begin(struct entry *entry, uint32_t ranks)
+{
+    comm.c_local_group = &group;
+    group.grp_proc_count = (int) ranks;
+    entry->comm = &comm;
+    entry->without = MULTILANE_FIRST;
+    entry->below.coll_allreduce = play_allreduce;
+    entry->below.coll_allgather = play_allgather;
+    agreements = gathers = failing_calloc = 0;
+    agreed_why = others_why = MULTILANE_BY_NODE;
+    reserved = 0;
+    this_shares = memory_is_there = true;
+    device_memory_possible = false;
+    leaders = NULL;
+}
+
+/* --- areas --- */
+
+static node_module_t node_of(uint32_t ranks)
+{
+    node_module_t node = {.turns.ranks = ranks};
+    begin(&node.entry, ranks);
+    return node;
+}
+
+/* This process, and then all others, leave. */
+static void leave(node_module_t *node)
+{
+    struct area *area = node->turns.area;
+    uint32_t others = node->turns.ranks - 1;
+    area_leave(node);
+    CHECK(!node->turns.area && !node->parts, "it has left");
+    if (area)
+        area->left += others;
+}
+
+static void area_fits(uint32_t ranks)
+{
+    node_module_t node = node_of(ranks);
+    struct turns *turns = &node.turns;
+    CHECK(area_obtain(&node) == OMPI_SUCCESS && turns->area, "%u ranks", ranks);
+    if (!turns->area)
+        return;
+    size_t slots = area_slots(ranks);
+    CHECK((unsigned char *) turns->area == memory + reserved_at, "%u ranks", ranks);
+    size_t end = (size_t) ((unsigned char *) turn_slot_at(turns, slots) - memory) - reserved_at;
+    CHECK(end <= reserved && reserved <= ((size_t) 1 << 20) && reserved % 4096 == 0,
+          "%u ranks: %zu of %zu bytes", ranks, end, reserved);
+    CHECK(turns->slot_stride % AREA_ALIGN == 0 && turns->slot_bytes <= 16384 &&
+              turns->slot_bytes + SLOT_HEAD_BYTES <= turns->slot_stride && turns->slot_bytes > 0,
+          "%u ranks: slots of %u bytes", ranks, turns->slot_bytes);
+    for (size_t i = 0; i < slots; i++)
+        CHECK(turn_slot_at(turns, i)->number == 0, "slot %zu of %u ranks", i, ranks);
+    CHECK(node.bytes_max == node_bytes_max && gathers == 1, "%u ranks", ranks);
+    memset(turn_slot_at(turns, 0), 255, end - sizeof(struct area)); /* for the next one */
+    leave(&node);
+}
+
+static void none_for(uint32_t ranks, enum multilane_way why, const char *what)
+{
+    node_module_t node = node_of(ranks);
+    memory_is_there = why != MULTILANE_NO_MEMORY;
+    this_shares = why != MULTILANE_UNSHARED;
+    device_memory_possible = why == MULTILANE_DEVICE;
+    others_why = why == MULTILANE_NO_SHM ? MULTILANE_NO_SHM : MULTILANE_BY_NODE;
+    CHECK(area_obtain(&node) == OMPI_SUCCESS && !node.turns.area, "%s", what);
+    CHECK(node.entry.without == why, "%s: %u", what, (unsigned) node.entry.without);
+    CHECK(agreements == 1 && gathers == 0, "%s: %u, %u", what, agreements, gathers);
+    leave(&node);
+}
+
+static void area_without_memory(unsigned nth)
+{
+    node_module_t node = node_of(4);
+    failing_calloc = nth;
+    CHECK(area_obtain(&node) == OMPI_SUCCESS && !node.turns.area, "the %u. fails", nth);
+    CHECK(agreements == 1 && agreed_why == MULTILANE_NO_MEMORY && gathers == 0,
+          "the %u. fails: %u agreements, %u, %u gathers", nth, agreements, agreed_why, gathers);
+    leave(&node);
+}
+
+/* They do not lie on each other, and the first one's memory is the next one's. */
+static void areas_share_a_part(void)
+{
+    enum { MOST = 64 };
+    static node_module_t nodes[MOST];
+    size_t end = 0, first = 0;
+    unsigned count = 0;
+    for (; count < MOST; count++) {
+        nodes[count] = node_of(100);
+        CHECK(area_obtain(&nodes[count]) == OMPI_SUCCESS, "%u", count);
+        if (!nodes[count].turns.area)
+            break;
+        CHECK(reserved_at >= end && reserved_at + reserved <= PART_BYTES, "%u: at %zu", count,
+              reserved_at);
+        end = reserved_at + reserved;
+        first = count ? first : reserved_at;
+    }
+    CHECK(count >= 3 && count < MOST, "%u fit", count);
+    CHECK(nodes[count].entry.without == MULTILANE_NO_MEMORY, "none for the last one");
+    leave(&nodes[count]);
+    leave(&nodes[0]);
+    nodes[0] = node_of(100);
+    CHECK(area_obtain(&nodes[0]) == OMPI_SUCCESS && nodes[0].turns.area && reserved_at == first,
+          "at %zu, not %zu", reserved_at, first);
+    for (unsigned i = 0; i < count; i++)
+        leave(&nodes[i]);
+}
+
+/* --- levels --- */
+
+static across_module_t levels_of(const uint32_t *of, uint32_t ranks)
+{
+    across_module_t across = {.is_busy = false};
+    begin(&across.entry, ranks);
+    leaders = of;
+    return across;
+}
+
+static bool is(const uint32_t *numbers, const uint32_t *wanted, size_t count)
+{
+    return numbers && memcmp(numbers, wanted, count * sizeof(*numbers)) == 0;
+}
+
+static void levels_are(const char *what, uint32_t ranks, const uint32_t *of, uint32_t nodes,
+                       const uint32_t *node_of_rank, const uint32_t *places, const uint32_t *first,
+                       bool in_order, bool is_even)
+{
+    across_module_t across = levels_of(of, ranks);
+    const struct levels *levels = &across.levels;
+    CHECK(levels_make(&across) == OMPI_SUCCESS && levels->node && !across.is_busy, "%s", what);
+    CHECK(levels->nodes == nodes && levels->my_node == 0, "%s: %u nodes", what, levels->nodes);
+    CHECK(is(levels->node_of, node_of_rank, ranks), "%s", what);
+    CHECK(is(levels->place_of, places, ranks), "%s", what);
+    CHECK(is(levels->first, first, nodes + 1), "%s", what);
+    CHECK(levels->in_order == in_order && levels->is_even == is_even, "%s", what);
+    levels_free(&across);
+    CHECK(!levels->node && !levels->nodes, "%s", what);
+}
+
+static void no_levels(const char *what, uint32_t ranks, const uint32_t *of, enum multilane_way why)
+{
+    across_module_t across = levels_of(of, ranks);
+    this_shares = why != MULTILANE_UNSHARED;
+    device_memory_possible = why == MULTILANE_DEVICE;
+    failing_calloc = why == MULTILANE_NO_MEMORY ? 2 : 0;
+    CHECK(levels_make(&across) == OMPI_SUCCESS && !across.levels.node, "%s", what);
+    CHECK(across.entry.without == why && agreements == 1, "%s: %u", what,
+          (unsigned) across.entry.without);
+    CHECK(!across.levels.node_of && !across.is_busy, "%s: nothing is kept", what);
+}
+
+static void levels_are_bounded(void)
+{
+    enum { MOST = 64 };
+    static const uint32_t of[] = {0, 0, 2};
+    static across_module_t all[MOST];
+    for (int i = 0; i < MOST; i++) {
+        all[i] = levels_of(of, 3);
+        CHECK(levels_make(&all[i]) == OMPI_SUCCESS && all[i].levels.node, "%d", i);
+    }
+    no_levels("one more than may be", 3, of, MULTILANE_MANY);
+    levels_free(&all[0]);
+    all[0] = levels_of(of, 3);
+    CHECK(levels_make(&all[0]) == OMPI_SUCCESS && all[0].levels.node, "one was given back");
+    for (int i = 0; i < MOST; i++)
+        levels_free(&all[i]);
+}
+
+#define N(...) ((const uint32_t[]){__VA_ARGS__})
+
+int main(void)
+{
+    static const uint32_t counts[] = {2, 3, 4, 9, 27, 28, 64, 256, 1000, 3900};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        area_fits(counts[i]);
+    none_for(RANKS_MAX, MULTILANE_NO_MEMORY, "more ranks than a slot each has room for");
+    none_for(4, MULTILANE_NO_MEMORY, "the node is full");
+    none_for(4, MULTILANE_UNSHARED, "a processor each");
+    none_for(4, MULTILANE_DEVICE, "a GPU");
+    none_for(4, MULTILANE_NO_SHM, "another one cannot");
+    for (unsigned nth = 1; nth <= 3; nth++)
+        area_without_memory(nth);
+    areas_share_a_part();
+
+    levels_are("in order", 4, N(0, 0, 2, 2), 2, N(0, 0, 1, 1), N(0, 1, 2, 3), N(0, 2, 4), true,
+               true);
+    levels_are("in turn", 6, N(0, 1, 2, 0, 1, 2), 3, N(0, 1, 2, 0, 1, 2), N(0, 2, 4, 1, 3, 5),
+               N(0, 2, 4, 6), false, true);
+    levels_are("unlike", 6, N(0, 0, 0, 3, 4, 4), 3, N(0, 0, 0, 1, 2, 2), N(0, 1, 2, 3, 4, 5),
+               N(0, 3, 4, 6), true, false);
+    levels_are("unlike, in turn", 5, N(0, 1, 0, 1, 0), 2, N(0, 1, 0, 1, 0), N(0, 3, 1, 4, 2),
+               N(0, 3, 5), false, false);
+    no_levels("one node", 3, N(0, 0, 0), MULTILANE_APART);
+    no_levels("one rank a node", 3, N(0, 1, 2), MULTILANE_APART);
+    no_levels("they see unlike leaders", 4, N(0, 0, 1, 1), MULTILANE_APART);
+    no_levels("a leader behind", 4, N(0, 3, 3, 3), MULTILANE_APART);
+    no_levels("a processor each", 4, N(0, 0, 2, 2), MULTILANE_UNSHARED);
+    no_levels("a GPU", 4, N(0, 0, 2, 2), MULTILANE_DEVICE);
+    no_levels("no memory", 4, N(0, 0, 2, 2), MULTILANE_NO_MEMORY);
+    levels_are_bounded();
+    return check_end();
+}
