@@ -176,7 +176,7 @@ inside_waited() { # [mpirun's arguments]
     output=$(mpirun_run 2 --mca pml multilane --mca btl self,shm "$@" --mca pml_multilane_explain 1 -- waited 2>&1) ||
         { printf '%s\n' "$output"; return 1; }
     grep -E '^(sender|receiver|collective) |waited' <<<"$output"
-    awk '$1 ~ /^(sender|receiver|collective)$/ { inside[$1] = $2 }
+    awk '/^(sender|receiver|collective) / { inside[$1] = $2 }
         /waited .* for rank 1:/ { for (i = 1; i < NF; i++) if ($(i + 1) == "s") {
             if ($(i + 2) == "late") said[$(i + 3) == "sender," ? "sender" : "receiver"] = $i
             if ($(i + 2) == "in") said["collective"] = $i } }
