@@ -59,7 +59,7 @@ static void rows_print(FILE *file, struct table *table)
         uint64_t calls = atomic_load_explicit(&count->calls, memory_order_relaxed);
         uint64_t ns = atomic_load_explicit(&count->ns, memory_order_relaxed);
         const char *name = multilane_call_name(call), *way = ways[i % MULTILANE_CALL_WAYS];
-        double mean_s = 1e-9 * (double) ns / (double) calls;
+        double mean_s = calls ? 1e-9 * (double) ns / (double) calls : 0;
         if (calls && table)
             table_row(table, "%s\t%s\t%" PRIu64 "\t%s\t%s", name, number_size(bytes).text, calls,
                       number_time(mean_s).text, way);

@@ -86,7 +86,7 @@ static void asker_count_set(uint32_t count)
 /* With the lock held. */
 static void asking_end(void)
 {
-    for (uint32_t rank = 0; pages.parts && rank < own_page->job_size; rank++)
+    for (uint32_t rank = 0; pages.parts && rank < multilane.local_peer_count; rank++)
         free(pages.parts[rank]);
     free(pages.parts);
     pages.parts = NULL;
@@ -159,7 +159,7 @@ static void asking_begin(uint32_t number)
                             "multilane: the pages of the job are not brought together in %s: %s",
                             path, strerror(errno));
     else
-        pages.parts = calloc(own_page->job_size, sizeof(struct assembly *));
+        pages.parts = calloc(multilane.local_peer_count, sizeof(struct assembly *));
     if (pages.parts && own)
         page_write(own);
     else
@@ -171,11 +171,11 @@ static void asking_begin(uint32_t number)
 static void others_ask(void)
 {
     const struct wire_page_ask ask = {.number = number_asked()};
-    for (int i = 0; i < ASKED_IN_A_LOOK && pages.next < own_page->job_size; i++) {
+    for (int i = 0; i < ASKED_IN_A_LOOK && pages.next < multilane.local_peer_count; i++) {
         uint32_t rank = pages.next++;
         opal_process_name_t name = {.jobid = multilane.me.jobid, .vpid = rank};
         struct peer *peer = rank == multilane.me.vpid ? NULL : peer_contact(name, NULL);
-        if (peer && !lost_or_dead(peer))
+        if (peer && peer_is_reachable(peer) && !lost_or_dead(peer))
             control_send(peer_control_lane(peer), WIRE_PAGE_ASK, &ask, sizeof(ask));
     }
 }
@@ -214,7 +214,9 @@ static void answer(const struct asker *asker)
         memcpy(bytes, page, sizeof(*page));
     for (size_t i = 0; page && bytes && i < BLOCKS; i++)
         part.blocks += !is_empty(bytes + i * WIRE_PAGE_BYTES);
-    for (size_t i = 0; part.blocks && i < BLOCKS && !lost_or_dead(asker->peer); i++) {
+    for (size_t i = 0;
+         part.blocks && i < BLOCKS && peer_is_reachable(asker->peer) && !lost_or_dead(asker->peer);
+         i++) {
         if (is_empty(bytes + i * WIRE_PAGE_BYTES))
             continue;
         part.block = (uint16_t) i;
@@ -267,7 +269,8 @@ bool job_pages_came(struct peer *peer, const struct wire_page *part)
         return false;
     OPAL_THREAD_LOCK(&pages_lock);
     /* Else it answers an earlier tool, or comes when MPI ends here. */
-    if (pages.parts && part->number == number_asked() && peer->name.vpid < own_page->job_size)
+    if (pages.parts && part->number == number_asked() &&
+        peer->name.vpid < multilane.local_peer_count)
         part_add(&pages.parts[peer->name.vpid], peer, part);
     OPAL_THREAD_UNLOCK(&pages_lock);
     return true;
