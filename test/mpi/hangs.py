@@ -7,7 +7,7 @@
 `hangs`: COUNT hangs by seed, in turn of each kind of test/mpi/hang.c; all but one in 25 must be
 explained. `healthy`: COUNT programs that go on; none of them may be called hung. `across`, in test/lab/rails:
 COUNT hangs of two ranks on each host, which multilane-top --job explains on each host; a rank of another host
-that computes or is stopped is named as one that does not answer. Prints a table, with how
+that computes or is stopped is named as one that does not answer, and a program that goes on is not hung. Prints a table, with how
 long each answer took; the exit status is 1 where that does not hold.
 """
 
@@ -23,7 +23,7 @@ KINDS = ("no-receive", "wrong-tag", "wrong-communicator", "cycle", "stopped", "c
          "collectives", "lost-message", "no-credit", "lock")
 SIZES = (4, 3, 8, 2, 16, 5, 32, 6, 64)
 ACROSS = ("no-receive", "computes", "wrong-tag", "collectives", "cycle", "stopped", "wrong-communicator",
-          "no-credit")
+          "no-credit", "healthy")
 MORE = {
     "cycle": ["--mca", "pml_multilane_eager_max", "16k"],
     "no-credit": ["--mca", "pml_multilane_unexpected_max", "256k"],
@@ -172,6 +172,11 @@ def ranks_by_host():
 def host_tells(build, case, ranks):
     """Asked on one host: the cause, or who does not answer."""
     culprit = int(case.expected[1])
+    if case.kind == "healthy":
+        report, seconds, case.why = ask(build, "--job", str(min(ranks.values())))
+        case.seconds = max(case.seconds, seconds)
+        case.found += " no answer" if report is None else " hung" if report["hung"] else " goes on"
+        return "goes on" in case.found and "hung" not in case.found
     pid = next(ranks[rank] for rank in sorted(ranks) if rank != culprit)
     report, seconds, case.why = ask(build, "--job", pid)
     case.seconds = max(case.seconds, seconds)
@@ -194,6 +199,8 @@ def across_try(build, mpirun, arguments, case):
             case.seconds = 0
             case.good = sum(map(len, hosts.values())) == case.ranks and \
                 all(host_tells(build, case, ranks) for ranks in hosts.values())
+            if case.kind == "healthy":
+                break
     finally:
         kill_all(job)
 

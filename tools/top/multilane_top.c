@@ -91,15 +91,43 @@ static bool is_still(const struct options *options)
 
 /* --- one report ------------------------------------------------------------------------------- */
 
+/* The pages of the whole job once more, beside those before. False: not as many came, as where the
+ * job ends. */
+static bool job_look_again(struct ranks *ranks, const struct options *options)
+{
+    char ignored[1024];
+    struct ranks later = {.list = NULL};
+    struct left left = {.list = NULL};
+    bool is_good = ranks_find_all(&options->choice, &later, ignored, sizeof(ignored)) &&
+                   whole_job_load(options->choice.number, &later, &left, ignored, sizeof(ignored));
+    for (size_t i = 0; is_good && i < later.count; i++) {
+        int before = ranks_find(ranks, &later.list[i].second.page.me);
+        if (before >= 0)
+            later.list[i].first = ranks->list[before].second;
+    }
+    bool is_whole = is_good && later.count >= ranks->count;
+    left_free(&left);
+    ranks_free(is_good ? ranks : &later);
+    if (is_good)
+        *ranks = later;
+    return is_whole;
+}
+
 /* The same hang again? A rank may have been between two waits. */
 static bool hang_confirm(struct ranks *ranks, struct why *why, const struct options *options)
 {
-    if (!why->is_hang || is_still(options))
+    if (!why->is_hang || options->file_count)
         return true;
+    bool is_sure = true;
     why_free(why);
     pause_s(SECOND_PAUSE_S);
-    ranks_look(ranks, false);
-    return why_find(ranks, why);
+    if (options->whole_job)
+        is_sure = job_look_again(ranks, options);
+    else
+        ranks_look(ranks, false);
+    bool is_good = why_find(ranks, why);
+    why->is_hang = why->is_hang && is_sure;
+    return is_good;
 }
 
 static void table(const struct ranks *ranks, const struct why *why, const struct options *options)
