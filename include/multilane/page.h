@@ -2,11 +2,12 @@
 /* The page of a rank: what multilane-top reads of a running process without stopping it.
  *
  * A rank has it in a memfd named PAGE_FILE_NAME, which a process of the same user finds among the
- * descriptors in /proc/PID/fd and reads with pread. One process writes it and never reads it back;
- * readers take a snapshot, and believe nothing in it before page_check (common/report/page_check.h)
- * has looked. A page of another version has the first three words in common with this one.
- * Where events are kept the page is the beginning of a file (struct page_file) instead, whose name
- * begins alike, and which stays if the process does not come to the end of MPI_Finalize. */
+ * descriptors in /proc/PID/fd and reads with pread. One process writes it, and decides nothing by
+ * what it says; readers take a snapshot, and believe nothing in it before page_check
+ * (common/report/page_check.h) has looked. A page of another version has the first three words in
+ * common with this one. Where events are kept the page is the beginning of a file (struct
+ * page_file) instead, whose name begins alike, and which stays if the process does not come to the
+ * end of MPI_Finalize. */
 #ifndef MULTILANE_PAGE_H
 #define MULTILANE_PAGE_H
 
@@ -216,7 +217,7 @@ struct page {
 
     /* Odd while the owner writes what comes after `progressed_ns`. Written by the owner alone:
      * relaxed store of the odd value, release fence, the writes, release store of the even value.
-     * Partner: page_read (tools/top/page_read.c), which reads it before and after its copy. */
+     * Partner: page_take (common/report), which reads it before and after its copy. */
     uint64_t sequence;
     /* Stored alone, relaxed, by the thread that makes progress. */
     uint64_t rounds;        /* of progress */
@@ -251,7 +252,8 @@ struct page {
     struct page_lane lanes[PAGE_LANES];
     struct page_trouble troubles[PAGE_TROUBLES];
     uint32_t waited_count;
-    uint32_t reserved;
+    uint32_t
+        state; /* of the process, as in /proc/PID/stat, in a copy that another one took; or 0 */
     struct page_waited waited[PAGE_WAITED];
     struct page_message posted[PAGE_MESSAGES];
     struct page_message unexpected[PAGE_MESSAGES];

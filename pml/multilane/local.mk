@@ -106,6 +106,7 @@ multilane_sources = \
 	pml/multilane/report/counters.c \
 	pml/multilane/report/explain.c \
 	pml/multilane/report/job_pages.c pml/multilane/report/job_pages.h \
+	pml/multilane/report/sibling_pages.c pml/multilane/report/sibling_pages.h \
 	pml/multilane/report/measured.c pml/multilane/report/measured.h \
 	pml/multilane/report/waited.c pml/multilane/report/waited.h \
 	pml/multilane/report/page_fill.c pml/multilane/report/page_fill.h \

@@ -82,7 +82,7 @@ int drain_ask(struct ranks *ranks, const char *lane, bool is_drain, char *why, s
         const struct rank *rank = &ranks->list[i];
         uint64_t bits = standing_of(&rank->second.page, lane, is_drain).bits;
         if (bits && !drain_change(rank->pid, bits, is_drain)) {
-            snprintf(why, size, "process %d cannot be asked: %s", rank->pid, strerror(errno));
+            snprintf(why, size, "process %d cannot be asked: %s", rank->pid, ask_error(errno));
             return -1;
         }
         any |= bits != 0;

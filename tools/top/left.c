@@ -38,13 +38,14 @@ static void events_check(struct page_event *events)
             memset(&events[i], 0, sizeof(events[i]));
 }
 
-/* As it was at its end: it was at work where it did not wait. */
+/* As another process saw it that looked for no messages; or as it was at its end: it was at work
+ * where it did not wait, and looked for messages where it did. */
 static void rank_fill(struct rank *rank, const struct page *page)
 {
-    rank->second = (struct sample){.page = *page, .state = page->wait_count ? 'S' : 'R'};
-    rank->second.running = page->wait_count ? 0 : 1;
+    char state = page->state ? (char) page->state : page->wait_count ? 'S' : 'R';
+    rank->second = (struct sample){.page = *page, .state = state, .running = state == 'R'};
     rank->first = rank->second;
-    if (page->wait_count) /* it looked for messages until the end */
+    if (page->wait_count && !page->state)
         rank->first.page.rounds--;
 }
 

@@ -83,7 +83,7 @@ static void pause_s(double seconds)
         ;
 }
 
-/* There is no second look. */
+/* It is not looked at again and again: ranks that have ended, or are asked over their lanes. */
 static bool is_still(const struct options *options)
 {
     return options->file_count || options->whole_job;

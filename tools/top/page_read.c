@@ -1,93 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the descriptor, takes the snapshot, asks the system. */
+/* Takes the snapshot, asks the system. */
 #define _GNU_SOURCE
 #include "tools/top/page_read.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/lane/kernel_text.h"
 #include "common/lock/clock.h"
 
-#define TRIES 10 /* of a snapshot that the owner does not change meanwhile */
-
-/* --- the page --------------------------------------------------------------------------------- */
-
-/* In memory, or, the page, the beginning of a file (pml_multilane_blackbox). */
-static bool is_link_to(const char *file, int folder, const char *name)
-{
-    char target[PATH_MAX];
-    const char *const before = "/memfd:";
-    ssize_t length = readlinkat(folder, name, target, sizeof(target) - 1);
-    if (length < 0)
-        return false;
-    target[length] = '\0';
-    const char *last = strrchr(target, '/');
-    size_t length_of_file = strlen(file);
-    if (strncmp(target, before, strlen(before)) == 0)
-        return strncmp(target + strlen(before), file, length_of_file) == 0;
-    return last && strncmp(last + 1, file, length_of_file) == 0 && last[1 + length_of_file] == '.';
-}
-
-/* A descriptor of one of the process's files in memory; -1: none, with *found and errno. */
-static int file_open(int pid, const char *file, int mode, enum page_found *found)
-{
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-    DIR *folder = opendir(path);
-    if (!folder) {
-        *found = errno == EACCES || errno == EPERM ? PAGE_FORBIDDEN : PAGE_GONE;
-        return -1;
-    }
-    int fd = -1;
-    struct dirent *entry;
-    errno = 0;
-    while (fd < 0 && (entry = readdir(folder)))
-        if (entry->d_name[0] != '.' && is_link_to(file, dirfd(folder), entry->d_name))
-            fd = openat(dirfd(folder), entry->d_name, mode | O_CLOEXEC | O_NONBLOCK);
-    int error = fd < 0 && errno == 0 ? ENOENT : errno;
-    closedir(folder);
-    errno = error;
-    *found = PAGE_NONE;
-    return fd;
-}
-
-static uint64_t sequence_read(int fd)
-{
-    uint64_t sequence = 1;
-    ssize_t got = pread(fd, &sequence, sizeof(sequence), offsetof(struct page, sequence));
-    return got == (ssize_t) sizeof(sequence) ? sequence : 1;
-}
-
-/* The bytes read. Where the owner changes the page all the time, or was stopped in the middle of a
- * change, the last snapshot is as good as any: each member is checked. The fences keep the two
- * looks at the sequence around the copy. Partner: own_page_change and own_page_changed of the PML.
+/* --- what it is asked --------------------------------------------------------------------------
  */
-static size_t page_read(int fd, struct page *page)
-{
-    ssize_t got = 0;
-    for (int attempt = 0; attempt < TRIES; attempt++) {
-        uint64_t before = sequence_read(fd);
-        atomic_thread_fence(memory_order_acquire);
-        got = pread(fd, page, sizeof(*page), 0);
-        atomic_thread_fence(memory_order_acquire);
-        if (got <= 0 || (before % 2 == 0 && sequence_read(fd) == before))
-            break;
-        struct timespec pause = {.tv_nsec = 1000000};
-        nanosleep(&pause, NULL);
-    }
-    return got > 0 ? (size_t) got : 0;
-}
 
 /* The lock is between two programs like this one: the process only reads. */
 static bool word_change(int fd, uint64_t bits, bool is_set)
@@ -102,7 +32,7 @@ static bool word_change(int fd, uint64_t bits, bool is_set)
 bool drain_change(int pid, uint64_t lanes, bool is_drain)
 {
     enum page_found found;
-    int fd = file_open(pid, DRAIN_FILE_NAME, O_RDWR, &found);
+    int fd = page_descriptor(pid, DRAIN_FILE_NAME, O_RDWR, &found);
     if (fd < 0)
         return false;
     bool is_done = word_change(fd, lanes, is_drain);
@@ -112,22 +42,30 @@ bool drain_change(int pid, uint64_t lanes, bool is_drain)
     return is_done;
 }
 
-bool pages_ask(int pid, const char *folder)
+int pages_ask(int pid, const char *folder)
 {
     enum page_found found;
     struct page_asked asked = {.number = 0};
-    int fd = file_open(pid, DRAIN_FILE_NAME, O_RDWR, &found);
+    int fd = page_descriptor(pid, DRAIN_FILE_NAME, O_RDWR, &found);
     size_t head = offsetof(struct page_asked, folder);
     snprintf(asked.folder, sizeof(asked.folder), "%s", folder);
-    bool is_done = fd >= 0 && flock(fd, LOCK_EX) == 0 && pread(fd, &asked, head, 0) >= 0 &&
+    bool is_done = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+                   pread(fd, &asked, head, 0) >= 0 &&
                    pwrite(fd, asked.folder, sizeof(asked.folder), (off_t) head) > 0;
     asked.number += asked.number == UINT32_MAX ? 2 : 1; /* never 0 */
     is_done = is_done && pwrite(fd, &asked, head, 0) == (ssize_t) head;
+    if (is_done)
+        return fd;
     int error = errno;
     if (fd >= 0)
         close(fd);
     errno = error;
-    return is_done;
+    return -1;
+}
+
+const char *ask_error(int error)
+{
+    return error == EWOULDBLOCK ? "another multilane-top is asking it" : strerror(error);
 }
 
 /* --- the process ------------------------------------------------------------------------------ */
@@ -207,10 +145,10 @@ static bool is_owner(int pid, const struct page *page)
 enum page_found sample_read(int pid, struct sample *sample, char why[PAGE_COMPLAINT])
 {
     enum page_found found;
-    int fd = file_open(pid, PAGE_FILE_NAME, O_RDONLY, &found);
+    int fd = page_descriptor(pid, PAGE_FILE_NAME, O_RDONLY, &found);
     if (fd < 0)
         return found;
-    size_t bytes = page_read(fd, &sample->page);
+    size_t bytes = page_take(fd, &sample->page);
     close(fd);
     sample->now_ns = clock_read_ns(CLOCK_MONOTONIC);
     if (!page_check(&sample->page, bytes, why))

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -38,23 +39,36 @@ static uint32_t pages_count(const char *path)
     return count;
 }
 
+/* A page may come while others are removed. */
+#define REMOVES 10
+
 static void folder_remove(const char *path)
 {
-    DIR *folder = opendir(path);
-    struct dirent *entry;
-    while (folder && (entry = readdir(folder)))
-        if (entry->d_name[0] != '.')
-            (void) unlinkat(dirfd(folder), entry->d_name, 0);
-    if (folder)
-        closedir(folder);
-    (void) rmdir(path);
+    for (int i = 0; i < REMOVES; i++) {
+        DIR *folder = opendir(path);
+        struct dirent *entry;
+        while (folder && (entry = readdir(folder)))
+            if (entry->d_name[0] != '.')
+                (void) unlinkat(dirfd(folder), entry->d_name, 0);
+        if (folder)
+            closedir(folder);
+        if (rmdir(path) == 0 || errno != ENOTEMPTY)
+            return;
+    }
+}
+
+static volatile sig_atomic_t interrupted; /* by this signal */
+
+static void interrupt(int number)
+{
+    interrupted = number;
 }
 
 static void pages_await(const char *path, uint32_t wanted)
 {
     uint64_t since_ms = clock_coarse_ms();
     uint32_t count = 0;
-    while (count < wanted && clock_coarse_ms() - since_ms < SILENCE_MS) {
+    while (count < wanted && clock_coarse_ms() - since_ms < SILENCE_MS && !interrupted) {
         uint32_t before = count;
         nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
         count = pages_count(path);
@@ -95,10 +109,12 @@ static bool has_rank(const struct ranks *ranks, const struct page *asked, uint32
     return ranks_find(ranks, &(struct page_process){asked->me.job, number}) >= 0;
 }
 
+#define RANGE_CHARS 40 /* of two numbers, and "and 4294967295 more" */
+
 static void missing_say(const struct ranks *ranks, const struct page *asked)
 {
     char text[256] = "";
-    uint32_t missing = 0;
+    uint32_t missing = 0, shown = 0;
     for (uint32_t first = 0, next; first < asked->job_size; first = next) {
         bool is_here = has_rank(ranks, asked, first);
         for (next = first + 1; next < asked->job_size && has_rank(ranks, asked, next) == is_here;
@@ -106,43 +122,46 @@ static void missing_say(const struct ranks *ranks, const struct page *asked)
             ;
         if (is_here)
             continue;
-        text_more(text, sizeof(text), next - first > 1 ? "%s%u-%u" : "%s%u", missing ? ", " : "",
-                  first, next - 1);
         missing += next - first;
+        if (strlen(text) + RANGE_CHARS > sizeof(text))
+            continue;
+        text_more(text, sizeof(text), next - first > 1 ? "%s%u-%u" : "%s%u", shown ? ", " : "",
+                  first, next - 1);
+        shown += next - first;
     }
+    if (missing > shown)
+        text_more(text, sizeof(text), " and %u more", missing - shown);
     if (missing)
-        fprintf(stderr,
-                "multilane-top: no answer from rank%s %s of other nodes: %s outside MPI, or %s "
-                "lost.\n",
+        fprintf(stderr, "multilane-top: no answer from rank%s %s: %s outside MPI, or %s lost.\n",
                 missing == 1 ? "" : "s", text, missing == 1 ? "it computes" : "they compute",
                 missing == 1 ? "is" : "are");
-}
-
-/* By a descriptor of this process: the rank may have another /tmp. */
-static bool folder_ask(const char *path, int pid)
-{
-    char reached[64];
-    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    snprintf(reached, sizeof(reached), "/proc/%d/fd/%d", (int) getpid(), folder);
-    return folder >= 0 && pages_ask(pid, reached); /* open until this program ends */
 }
 
 /* False: none came. */
 static bool pages_take(const char *path, int pid, const struct page *asked, struct ranks *ranks,
                        struct left *left, char *why, size_t size)
 {
-    if (!folder_ask(path, pid)) {
-        snprintf(why, size, "process %d cannot be asked: %s", pid, strerror(errno));
-        return false;
-    }
-    pages_await(path, asked->job_size);
-    if (pages_count(path) > 0)
-        return left_load(path, ranks, left, why, size);
-    snprintf(why, size,
-             "rank %u (process %d) does not answer: it computes outside MPI, or is in a container "
-             "that hides this program; ask another rank, by its process",
-             asked->me.rank, pid);
-    return false;
+    char reached[64]; /* by a descriptor of this process: the rank may have another /tmp */
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    snprintf(reached, sizeof(reached), "/proc/%d/fd/%d", (int) getpid(), folder);
+    int question = folder >= 0 ? pages_ask(pid, reached) : -1;
+    bool is_good = false;
+    if (question < 0)
+        snprintf(why, size, "process %d cannot be asked: %s", pid, ask_error(errno));
+    else
+        pages_await(path, asked->job_size);
+    if (question >= 0 && pages_count(path) > 0)
+        is_good = left_load(path, ranks, left, why, size);
+    else if (question >= 0)
+        snprintf(why, size,
+                 "rank %u (process %d) does not answer: it computes outside MPI, or is in a "
+                 "container that hides this program; ask another rank, by its process",
+                 asked->me.rank, pid);
+    if (question >= 0)
+        close(question);
+    if (folder >= 0)
+        close(folder);
+    return is_good;
 }
 
 bool whole_job_load(const char *number, struct ranks *ranks, struct left *left, char *why,
@@ -158,8 +177,13 @@ bool whole_job_load(const char *number, struct ranks *ranks, struct left *left, 
         snprintf(why, size, "no folder for the pages: %s: %s", path, strerror(errno));
         return false;
     }
+    void (*before[])(int) = {signal(SIGINT, interrupt), signal(SIGTERM, interrupt)};
     bool is_good = pages_take(path, rank->pid, asked, &all, left, why, size);
     folder_remove(path);
+    (void) signal(SIGINT, before[0]);
+    (void) signal(SIGTERM, before[1]);
+    if (interrupted)
+        (void) raise(interrupted);
     if (is_good) {
         ranks_look(ranks, false);
         own_add(&all, ranks, asked);

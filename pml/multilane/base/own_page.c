@@ -31,8 +31,7 @@ static char file_path[PATH_MAX]; /* empty: there is no file */
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-/* Making a file above this limit ends the process by a signal. */
-static bool size_is_allowed(size_t bytes)
+bool own_page_size_is_allowed(size_t bytes)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
@@ -76,7 +75,7 @@ static void *page_fd_map(bool has_room, size_t bytes, const char **why)
 static bool page_map(const char **why)
 {
     page_fd = fd_open(PAGE_FILE_NAME);
-    own_page = page_fd_map(page_fd >= 0 && size_is_allowed(sizeof(*own_page)) &&
+    own_page = page_fd_map(page_fd >= 0 && own_page_size_is_allowed(sizeof(*own_page)) &&
                                ftruncate(page_fd, sizeof(*own_page)) == 0,
                            sizeof(*own_page), why);
     if (own_page)
@@ -134,7 +133,7 @@ static bool file_map(const char *folder, struct page_process me, const char **wh
     }
     bool is_made = page_fd >= 0;
     struct page_file *file =
-        page_fd_map(is_made && size_is_allowed(sizeof(*file)) &&
+        page_fd_map(is_made && own_page_size_is_allowed(sizeof(*file)) &&
                         (errno = posix_fallocate(page_fd, 0, sizeof(*file))) == 0,
                     sizeof(*file), why);
     if (file) {
@@ -186,13 +185,24 @@ void own_page_close(void)
     atomic_store_explicit(&own_asks, 0, memory_order_relaxed);
 }
 
+void own_page_copy(struct page *copy)
+{
+    const size_t apart = offsetof(struct page, rounds), rest = offsetof(struct page, started_ns);
+    memcpy(copy, own_page, apart);
+    memcpy((char *) copy + rest, (char *) own_page + rest, sizeof(*copy) - rest);
+    copy->rounds =
+        atomic_load_explicit((_Atomic uint64_t *) &own_page->rounds, memory_order_relaxed);
+    copy->progressed_ns =
+        atomic_load_explicit((_Atomic uint64_t *) &own_page->progressed_ns, memory_order_relaxed);
+}
+
 static _Atomic uint64_t *sequence(void)
 {
     return (_Atomic uint64_t *) &own_page->sequence;
 }
 
 /* Odd first, then the fence, so that a reader that sees a later change sees the odd number, or a
- * higher one. Partner: page_read of multilane-top. */
+ * higher one. Partner: page_take. */
 void own_page_change(void)
 {
     uint64_t before = atomic_load_explicit(sequence(), memory_order_relaxed);

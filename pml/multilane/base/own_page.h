@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "multilane/page.h"
 
@@ -21,6 +22,12 @@ extern __attribute__((visibility("hidden"))) struct page_event *own_events;
 bool own_page_open(const char *folder, struct page_process me, const char **why);
 /* The file goes. */
 void own_page_close(void);
+
+/* Making a file of so many bytes does not end this process by a signal (ulimit -f). */
+bool own_page_size_is_allowed(size_t bytes);
+
+/* With the lock of wait_stories; other threads may make progress meanwhile (own_page_round). */
+void own_page_copy(struct page *copy);
 
 /* The lanes that this process is asked to empty, a bit for each lane_number: DRAIN_FILE_NAME, as it
  * was when own_page_drain_read was last called. */
@@ -43,7 +50,7 @@ void own_page_change(void);
 void own_page_changed(void);
 
 /* One more round of progress, now. Relaxed, and a count may be lost where several threads make
- * progress: readers only ask whether it moves. Partner: page_read of multilane-top. */
+ * progress: readers only ask whether it moves. Partner: page_take. */
 static inline void own_page_round(uint64_t now)
 {
     _Atomic uint64_t *rounds = (_Atomic uint64_t *) &own_page->rounds;

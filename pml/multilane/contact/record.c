@@ -136,6 +136,19 @@ const char *record_check(const void *data, size_t bytes, char *text, size_t text
     return NULL;
 }
 
+uint32_t record_pid(ompi_proc_t *proc)
+{
+    struct record record = {.pid = 0};
+    char text[256];
+    void *data = NULL;
+    size_t bytes = 0;
+    if (record_get(proc, &data, &bytes) == OPAL_SUCCESS && data &&
+        !record_check(data, bytes, text, sizeof(text)))
+        memcpy(&record, data, bytes);
+    free(data);
+    return record.pid_namespace == host_namespace("pid") ? record.pid : 0;
+}
+
 bool record_accepts(ompi_proc_t *proc, uint32_t *window, struct record_ends *ends)
 {
     void *data = NULL;

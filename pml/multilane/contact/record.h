@@ -34,6 +34,10 @@ int record_publish(uint32_t window, const struct record_ends *ends);
 /* Reads the record of `proc`, its window and its ends. False: prints why it cannot be used. */
 bool record_accepts(ompi_proc_t *proc, uint32_t *window, struct record_ends *ends);
 
+/* The process of `proc`, as the system numbers it here; 0: it is in another PID namespace, or not
+ * known. */
+uint32_t record_pid(ompi_proc_t *proc);
+
 /* The check of a record alone. Null: good; else the reason, in `text`. */
 const char *record_check(const void *data, size_t bytes, char *text, size_t text_size);
 

@@ -31,6 +31,7 @@
 #include "peer/peer.h"
 #include "plan/peer_class.h"
 #include "contact/peer_lanes.h"
+#include "report/job_pages.h"
 #include "report/page_keeper.h"
 #include "report/report.h"
 #include "request/recv_request.h"
@@ -248,6 +249,7 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
     if (multilane.receiving) {
         waiting_begin();
         progress_thread_begin();
+        job_pages_begin();
     }
     return rc;
 }
@@ -256,6 +258,7 @@ int module_del_procs(ompi_proc_t **procs, size_t count)
 {
     /* Open MPI calls this only where MPI, or the last session, ends. */
     sockets_ignore_sigpipe();
+    job_pages_end();
     if (schedule_had_any())
         sockets_give_up(procs, count);
     progress_thread_pause();

@@ -6,7 +6,8 @@
  *   each process        job_pages_look    answers by its page      WIRE_PAGE, one for each block
  *   the process asked   job_pages_came    writes a file of each page that is whole
  *
- * A process that computes outside MPI answers later or never, and is waited for by the tool alone.
+ * A process that computes outside MPI does not look: the one before it on its node that does
+ * answers for it as well. Where all of a node compute the tool alone waits for them.
  */
 #define _GNU_SOURCE
 #include "report/job_pages.h"
@@ -24,6 +25,7 @@
 #include "base/own_page.h"
 #include "contact/contact.h"
 #include "delivery/control.h"
+#include "report/sibling_pages.h"
 #include "request/wait_story.h"
 
 #define BLOCKS ((sizeof(struct page) + WIRE_PAGE_BYTES - 1) / WIRE_PAGE_BYTES)
@@ -32,13 +34,15 @@
  * the program's messages do. */
 #define ASKED_IN_A_LOOK 64
 
-/* After so many looks no more answers are taken. */
+/* So many looks after the last one was asked no more answers are taken. */
 #define LOOKS_MOST 150
 
-/* Processes that ask at one time; more of them ask in vain, which their tools see. */
+/* Processes that wait for an answer at one time; more of them ask in vain, which their tools see.
+ */
 #define ASKERS 8
 
 struct assembly {
+    struct peer *from; /* two may answer for one that has just begun to compute */
     bool has[BLOCKS];
     uint32_t count; /* of blocks that are there */
     struct page page;
@@ -46,13 +50,14 @@ struct assembly {
 
 static opal_mutex_t pages_lock = OPAL_MUTEX_STATIC_INIT; /* of what follows */
 static struct {
-    _Atomic bool inside; /* a thread is in job_pages_look */
+    _Atomic bool inside;  /* a thread is in job_pages_look */
+    _Atomic bool is_open; /* relaxed: there are lanes; written with the lock */
     /* Relaxed: written with the lock by the thread inside, and read without it as hints. */
     _Atomic uint32_t number; /* of what was asked last; 0: nothing */
     _Atomic bool is_asking;
     int folder;     /* where pages go */
     uint32_t next;  /* the process to ask next, */
-    uint32_t looks; /* and looks since then; for the thread inside */
+    uint32_t looks; /* and looks since the last one was; for the thread inside */
     struct assembly **parts;
     struct asker {
         struct peer *peer;
@@ -64,6 +69,11 @@ static struct {
 static bool is_asking(void)
 {
     return atomic_load_explicit(&pages.is_asking, memory_order_relaxed);
+}
+
+static bool is_open(void)
+{
+    return atomic_load_explicit(&pages.is_open, memory_order_relaxed);
 }
 
 static uint32_t number_asked(void)
@@ -95,9 +105,17 @@ static void asking_end(void)
     atomic_store_explicit(&pages.is_asking, false, memory_order_relaxed);
 }
 
+void job_pages_begin(void)
+{
+    OPAL_THREAD_LOCK(&pages_lock);
+    atomic_store_explicit(&pages.is_open, true, memory_order_relaxed);
+    OPAL_THREAD_UNLOCK(&pages_lock);
+}
+
 void job_pages_end(void)
 {
     OPAL_THREAD_LOCK(&pages_lock);
+    atomic_store_explicit(&pages.is_open, false, memory_order_relaxed);
     asking_end();
     atomic_store_explicit(&pages.number, 0, memory_order_relaxed);
     asker_count_set(0);
@@ -133,13 +151,15 @@ static int folder_open(const char *path)
     return -1;
 }
 
+/* Null: no memory. */
 static struct page *page_copy(void)
 {
     struct page *copy = malloc(sizeof(*copy));
-    OPAL_THREAD_LOCK(&wait_stories.lock); /* page_fill */
-    if (copy)
-        *copy = *own_page;
-    OPAL_THREAD_UNLOCK(&wait_stories.lock);
+    if (copy) {
+        OPAL_THREAD_LOCK(&wait_stories.lock); /* page_fill */
+        own_page_copy(copy);
+        OPAL_THREAD_UNLOCK(&wait_stories.lock);
+    }
     return copy;
 }
 
@@ -152,7 +172,8 @@ static void asking_begin(uint32_t number)
     asking_end();
     atomic_store_explicit(&pages.number, number, memory_order_relaxed);
     pages.next = pages.looks = 0;
-    pages.folder = folder_open(path);
+    /* A file above the limit would end this process by a signal. */
+    pages.folder = own_page_size_is_allowed(sizeof(struct page_file)) ? folder_open(path) : -1;
     atomic_store_explicit(&pages.is_asking, pages.folder >= 0, memory_order_relaxed);
     if (pages.folder < 0)
         opal_output_verbose(10, ompi_pml_base_framework.framework_output,
@@ -185,10 +206,12 @@ static void others_ask(void)
 bool job_pages_asked(struct peer *peer, const struct wire_page_ask *ask)
 {
     OPAL_THREAD_LOCK(&pages_lock);
-    uint32_t count = asker_count();
-    if (own_page && count < ASKERS) {
-        pages.askers[count] = (struct asker){peer, ask->number};
-        asker_count_set(count + 1);
+    uint32_t count = asker_count(), i = 0;
+    while (i < count && pages.askers[i].peer != peer)
+        i++;
+    if (is_open() && i < ASKERS) { /* of one peer the last question counts */
+        pages.askers[i] = (struct asker){peer, ask->number};
+        asker_count_set(i < count ? count : count + 1);
     }
     OPAL_THREAD_UNLOCK(&pages_lock);
     return true;
@@ -203,19 +226,16 @@ static bool is_empty(const unsigned char *bytes)
 }
 
 /* Most rows of a page are not in use. */
-static void answer(const struct asker *asker)
+static void page_send(const struct asker *asker, const struct page *page)
 {
-    static const struct wire_page none;
+    struct wire_page part = {.number = asker->number, .rank = page->me.rank};
     unsigned char *bytes = calloc(BLOCKS, WIRE_PAGE_BYTES);
-    struct page *page = page_copy();
-    struct wire_page part = none;
-    part.number = asker->number;
-    if (page && bytes)
-        memcpy(bytes, page, sizeof(*page));
-    for (size_t i = 0; page && bytes && i < BLOCKS; i++)
+    if (!bytes)
+        return;
+    memcpy(bytes, page, sizeof(*page));
+    for (size_t i = 0; i < BLOCKS; i++)
         part.blocks += !is_empty(bytes + i * WIRE_PAGE_BYTES);
-    for (size_t i = 0;
-         part.blocks && i < BLOCKS && peer_is_reachable(asker->peer) && !lost_or_dead(asker->peer);
+    for (size_t i = 0; i < BLOCKS && peer_is_reachable(asker->peer) && !lost_or_dead(asker->peer);
          i++) {
         if (is_empty(bytes + i * WIRE_PAGE_BYTES))
             continue;
@@ -223,8 +243,17 @@ static void answer(const struct asker *asker)
         memcpy(part.bytes, bytes + i * WIRE_PAGE_BYTES, WIRE_PAGE_BYTES);
         control_send(peer_control_lane(asker->peer), WIRE_PAGE, &part, sizeof(part));
     }
-    free(page);
     free(bytes);
+}
+
+static void answer(const struct asker *asker)
+{
+    struct page *page = page_copy();
+    if (page)
+        page_send(asker, page);
+    for (uint32_t rank = multilane.me.vpid; page && sibling_page_next(&rank, page);)
+        page_send(asker, page);
+    free(page);
 }
 
 static void askers_answer(void)
@@ -245,19 +274,22 @@ static void askers_answer(void)
 }
 
 /* With the lock held. */
-static void part_add(struct assembly **slot, const struct peer *peer, const struct wire_page *part)
+static void part_add(struct assembly **slot, struct peer *peer, const struct wire_page *part)
 {
     struct assembly *assembly = *slot = *slot ? *slot : calloc(1, sizeof(**slot));
     size_t at = (size_t) part->block * WIRE_PAGE_BYTES;
     size_t left = sizeof(assembly->page) - at;
-    if (!assembly || assembly->has[part->block]) /* twice, where a lane was lost */
+    if (assembly && !assembly->from)
+        assembly->from = peer;
+    if (!assembly || assembly->from != peer ||
+        assembly->has[part->block]) /* twice, where a lane was lost */
         return;
     assembly->has[part->block] = true;
     memcpy((unsigned char *) &assembly->page + at, part->bytes,
            left < WIRE_PAGE_BYTES ? left : WIRE_PAGE_BYTES);
     if (++assembly->count < part->blocks)
         return;
-    if (assembly->page.me.rank == peer->name.vpid && assembly->page.me.job == peer->name.jobid)
+    if (assembly->page.me.rank == part->rank && assembly->page.me.job == peer->name.jobid)
         page_write(&assembly->page);
     free(assembly);
     *slot = NULL;
@@ -269,9 +301,8 @@ bool job_pages_came(struct peer *peer, const struct wire_page *part)
         return false;
     OPAL_THREAD_LOCK(&pages_lock);
     /* Else it answers an earlier tool, or comes when MPI ends here. */
-    if (pages.parts && part->number == number_asked() &&
-        peer->name.vpid < multilane.local_peer_count)
-        part_add(&pages.parts[peer->name.vpid], peer, part);
+    if (pages.parts && part->number == number_asked() && part->rank < multilane.local_peer_count)
+        part_add(&pages.parts[part->rank], peer, part);
     OPAL_THREAD_UNLOCK(&pages_lock);
     return true;
 }
@@ -281,14 +312,14 @@ bool job_pages_came(struct peer *peer, const struct wire_page *part)
 void job_pages_look(void)
 {
     uint32_t asked = own_page_asks();
-    if (OPAL_LIKELY(asked == number_asked() && asker_count() == 0 && !is_asking()) ||
+    if (!is_open() || OPAL_LIKELY(asked == number_asked() && asker_count() == 0 && !is_asking()) ||
         atomic_exchange_explicit(&pages.inside, true, memory_order_acquire)) /* the next thread */
         return;
     if (asked != number_asked())
         asking_begin(asked);
     if (is_asking())
         others_ask();
-    if (is_asking() && ++pages.looks > LOOKS_MOST) {
+    if (is_asking() && pages.next == multilane.local_peer_count && ++pages.looks > LOOKS_MOST) {
         OPAL_THREAD_LOCK(&pages_lock);
         asking_end();
         OPAL_THREAD_UNLOCK(&pages_lock);

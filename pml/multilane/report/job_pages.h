@@ -5,7 +5,8 @@
 
 #include "peer/peer.h"
 
-/* Before the page goes. */
+/* While there are lanes: before, and once they go, nothing is asked or answered. */
+void job_pages_begin(void);
 void job_pages_end(void);
 
 /* Asks, and answers, what there is; after page_fill, with no lock held. */

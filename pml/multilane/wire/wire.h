@@ -7,7 +7,7 @@
 
 /* The modex record (record.h) settles version and byte order once; no header repeats them.
  * Fields are in host byte order, which the record has found equal at both ends. */
-#define WIRE_VERSION 13
+#define WIRE_VERSION 14
 
 /* One BTL tag for everything: the first of the tags that Open MPI gives to the PML. */
 #define WIRE_TAG 0x50
@@ -218,6 +218,7 @@ struct wire_page_ask {
 
 struct wire_page {
     uint32_t number; /* of the question that it answers */
+    uint32_t rank;   /* whose page it is: the sender's, or that of another process of its node */
     uint16_t block;  /* of the page; those that are all zero are not sent */
     uint16_t blocks; /* that are sent */
     unsigned char bytes[WIRE_PAGE_BYTES];
@@ -251,7 +252,7 @@ static inline uint64_t wire_keys_length(const struct wire_key *key)
      sizeof(struct wire_handle) + sizeof(struct wire_rtr) + WIRE_KEY_MAX)
 
 _Static_assert(sizeof(struct wire_base) == 8, "layout of the wire");
-_Static_assert(sizeof(struct wire_page) == 264, "layout of the wire");
+_Static_assert(sizeof(struct wire_page) == 268, "layout of the wire");
 _Static_assert(sizeof(struct wire_page) <= sizeof(struct wire_rtr) + WIRE_KEY_MAX, "its room");
 _Static_assert(sizeof(struct wire_match) == 16, "layout of the wire");
 _Static_assert(sizeof(struct wire_part) == 32, "layout of the wire");

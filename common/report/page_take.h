@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads the page of another process through /proc. Nothing is stopped, and no right to trace is
+ * needed. */
+#ifndef COMMON_REPORT_PAGE_TAKE_H
+#define COMMON_REPORT_PAGE_TAKE_H
+
+#include <stddef.h>
+
+#include "multilane/page.h"
+
+enum page_found {
+    PAGE_IS_READ,
+    PAGE_NONE,      /* the process has no page: no rank of Multilane */
+    PAGE_FORBIDDEN, /* another user's process */
+    PAGE_GONE,      /* there is no such process */
+    PAGE_REFUSED    /* there is a page, and it cannot be used */
+};
+
+/* A descriptor of one of the process's files (PAGE_FILE_NAME, DRAIN_FILE_NAME); -1: none, with
+ * *found and errno. */
+int page_descriptor(int pid, const char *file, int mode, enum page_found *found);
+
+/* The bytes read, which page_check has to look at. Where the owner changes the page all the time,
+ * or was stopped in the middle of a change, the last snapshot is as good as any. */
+size_t page_take(int fd, struct page *page);
+
+#endif
