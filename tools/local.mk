@@ -86,6 +86,7 @@ libmultilane_top_la_SOURCES = \
 	tools/top/find.c tools/top/find.h \
 	tools/top/drain.c tools/top/drain.h \
 	tools/top/left.c tools/top/left.h \
+	tools/top/left_calls.c \
 	tools/top/page_read.c tools/top/page_read.h \
 	tools/top/rank.c tools/top/rank.h \
 	tools/top/show.c tools/top/show.h \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counts and times operations where the explain report is asked for: these functions come before
- * the module's then, which otherwise are the communicator's. */
+/* Counts and times operations where the explain report or the black box is asked for: these
+ * functions come before the module's then, which otherwise are the communicator's. */
 #include "coll/node/entry.h"
 #include "coll/node/image.h"
 #include "common/lock/clock.h"
@@ -27,9 +27,16 @@ static void count_one(enum multilane_call call, size_t bytes, enum multilane_way
     atomic_fetch_add_explicit(&row->ns, ns, memory_order_relaxed);
 }
 
+static void call_note(struct entry *entry, enum multilane_call call, int root, size_t bytes)
+{
+    if (depth == 0 && counts->note)
+        counts->note(entry->comm, call, root, bytes, entry->turn++);
+}
+
 /* The body of a function: calls the module's with the arguments at the end. */
-#define COUNTED(call, length, name, ...)                                                           \
+#define COUNTED(call, root, length, name, ...)                                                     \
     struct entry *entry = (struct entry *) module;                                                 \
+    call_note(entry, call, root, length);                                                          \
     const enum multilane_way before = entry->way;                                                  \
     const uint64_t begun_ns = clock_read_ns(CLOCK_MONOTONIC);                                      \
     depth++;                                                                                       \
@@ -42,29 +49,29 @@ static void count_one(enum multilane_call call, size_t bytes, enum multilane_way
 
 static int counted_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
-    COUNTED(MULTILANE_BARRIER, 0, barrier, comm, module);
+    COUNTED(MULTILANE_BARRIER, -1, 0, barrier, comm, module);
 }
 
 static int counted_bcast(void *buffer, compat_count count, ompi_datatype_t *type, int root,
                          ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
-    COUNTED(MULTILANE_BCAST, packed_bytes((size_t) count, type), bcast, buffer, count, type, root,
-            comm, module);
+    COUNTED(MULTILANE_BCAST, root, packed_bytes((size_t) count, type), bcast, buffer, count, type,
+            root, comm, module);
 }
 
 static int counted_reduce(const void *from, void *to, compat_count count, ompi_datatype_t *type,
                           ompi_op_t *op, int root, ompi_communicator_t *comm,
                           mca_coll_base_module_t *module)
 {
-    COUNTED(MULTILANE_REDUCE, packed_bytes((size_t) count, type), reduce, from, to, count, type, op,
-            root, comm, module);
+    COUNTED(MULTILANE_REDUCE, root, packed_bytes((size_t) count, type), reduce, from, to, count,
+            type, op, root, comm, module);
 }
 
 static int counted_allreduce(const void *from, void *to, compat_count count, ompi_datatype_t *type,
                              ompi_op_t *op, ompi_communicator_t *comm,
                              mca_coll_base_module_t *module)
 {
-    COUNTED(MULTILANE_ALLREDUCE, packed_bytes((size_t) count, type), allreduce, from, to, count,
+    COUNTED(MULTILANE_ALLREDUCE, -1, packed_bytes((size_t) count, type), allreduce, from, to, count,
             type, op, comm, module);
 }
 
@@ -72,16 +79,17 @@ static int counted_allgather(const void *from, compat_count from_count, ompi_dat
                              void *to, compat_count count, ompi_datatype_t *type,
                              ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
-    COUNTED(MULTILANE_ALLGATHER, packed_bytes((size_t) count, type), allgather, from, from_count,
-            from_type, to, count, type, comm, module);
+    COUNTED(MULTILANE_ALLGATHER, -1, packed_bytes((size_t) count, type), allgather, from,
+            from_count, from_type, to, count, type, comm, module);
 }
 
 static int counted_alltoall(const void *from, compat_count from_count, ompi_datatype_t *from_type,
                             void *to, compat_count count, ompi_datatype_t *type,
                             ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
-    COUNTED(MULTILANE_ALLTOALL, (size_t) ompi_comm_size(comm) * packed_bytes((size_t) count, type),
-            alltoall, from, from_count, from_type, to, count, type, comm, module);
+    COUNTED(MULTILANE_ALLTOALL, -1,
+            (size_t) ompi_comm_size(comm) * packed_bytes((size_t) count, type), alltoall, from,
+            from_count, from_type, to, count, type, comm, module);
 }
 
 const mca_coll_base_comm_coll_t *counted(const mca_coll_base_comm_coll_t *functions)

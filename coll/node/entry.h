@@ -13,6 +13,7 @@ struct entry {
     ompi_communicator_t *comm;
     const mca_coll_base_comm_coll_t *functions; /* its own */
     uint32_t operations;                        /* so far, up to NODE_OPERATIONS_BELOW + 1 */
+    uint32_t turn;                              /* operations so far, where they are noted */
     enum multilane_way usual;                   /* of operations that nothing hinders */
     enum multilane_way without;                 /* why there is no area, or there are no levels */
     enum multilane_way way; /* of the operation under way: written where it is not the usual one */
@@ -41,7 +42,7 @@ bool all_agree(struct entry *entry, enum multilane_way why, bool shares, int *st
 
 /* --- count.c --- */
 
-/* From now on; null: the report is off. */
+/* From now on; null: nothing wants to know. */
 void count_into(struct multilane_calls *calls);
 /* coll/node is not on a communicator. */
 void count_left(enum multilane_way why);

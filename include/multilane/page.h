@@ -280,6 +280,8 @@ enum page_event_kind {
     PAGE_EVENT_SEND,    /* MPI_Send or MPI_Isend was called */
     PAGE_EVENT_RECEIVE, /* MPI_Recv or MPI_Irecv was called; bytes: its room */
     PAGE_EVENT_GOT,     /* MPI_Recv has returned */
+    PAGE_EVENT_CALL,    /* of a collective; rank: the root, tag: how many there were before on the
+                         * communicator, bytes: those of each rank, or of the root */
     PAGE_EVENT_KINDS
 };
 
@@ -292,7 +294,7 @@ struct page_event {
     uint32_t bytes; /* UINT32_MAX: so many, or more */
     uint8_t kind;   /* enum page_event_kind */
     uint8_t collective;
-    uint16_t reserved;
+    uint16_t first; /* of a call: rank 0 of the communicator in its job, modulo 2^16 */
 };
 
 /* The owner writes an event where its number has its place. A reader takes the file when the owner

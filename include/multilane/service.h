@@ -28,7 +28,7 @@ struct multilane_wait {
     const void *with;
 };
 
-/* --- collective operations, counted for the explain report --- */
+/* --- collective operations, counted for the explain report, and noted for the black box --- */
 
 enum multilane_call {
     MULTILANE_BARRIER,
@@ -85,6 +85,10 @@ struct multilane_call_count {
 struct multilane_calls {
     struct multilane_call_count of[MULTILANE_CALLS][MULTILANE_CALL_CLASSES][MULTILANE_CALL_WAYS];
     _Atomic uint64_t left[MULTILANE_CALL_WAYS]; /* communicators without us, by reason */
+    /* Null; or called before each operation, of which there were `turn` before on the communicator.
+     * `root`: -1 where there is none. */
+    void (*note)(struct ompi_communicator_t *comm, enum multilane_call call, int root,
+                 uint64_t bytes, uint32_t turn);
 };
 
 struct multilane_service {
@@ -95,7 +99,7 @@ struct multilane_service {
     /* Waits, and makes progress meanwhile. Who changes the word wakes this process (struct
      * multilane_commons). OMPI_SUCCESS: it has changed; else what the operation ends with. */
     int (*wait)(const struct multilane_wait *wait);
-    /* Where a job that begins counts its operations. Null: the report is off. */
+    /* Where a job that begins counts its operations. Null: nothing wants to know. */
     struct multilane_calls *(*calls)(void);
 };
 

@@ -155,6 +155,16 @@ static void collectives(void)
         MPI_Allreduce(&in, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 }
 
+/* A broadcast of so much that its root waits, with two roots, after operations that are alike. */
+static void roots(void)
+{
+    int in = rank, out;
+    expect("roots");
+    MPI_Allreduce(&in, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Bcast(buffer, LARGE, MPI_BYTE, rank == culprit ? culprit : other, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 /* The only lane loses all from some message on, and nothing sends again. */
 static void lost_message(void)
 {
@@ -387,6 +397,7 @@ static const struct {
     {"computes", computes},
     {"grows", grows},
     {"collectives", collectives},
+    {"roots", roots},
     {"lost-message", lost_message},
     {"no-credit", no_credit},
     {"lock", lock},

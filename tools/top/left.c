@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads what ranks left, and shows their last calls. */
+/* Reads what ranks left. */
 #define _GNU_SOURCE
 #include "tools/top/left.h"
 
@@ -11,10 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "common/report/page_text.h"
-
-/* --- reading ---------------------------------------------------------------------------------- */
 
 static bool is_file_name(const char *path)
 {
@@ -151,89 +147,4 @@ void left_free(struct left *left)
         free(left->list[i]);
     free(left->list);
     *left = (struct left){.list = NULL};
-}
-
-/* --- showing ---------------------------------------------------------------------------------- */
-
-/* A line: an event of a rank. */
-struct line {
-    const struct left_rank *rank;
-    const struct page_event *event;
-};
-
-static int line_compare(const void *one, const void *other)
-{
-    const struct line *a = one, *b = other;
-    if (a->event->time_ns != b->event->time_ns)
-        return a->event->time_ns < b->event->time_ns ? -1 : 1;
-    if (a->rank->me.rank != b->rank->me.rank)
-        return a->rank->me.rank < b->rank->me.rank ? -1 : 1;
-    return (int32_t) (a->event->number - b->event->number) < 0 ? -1 : 1;
-}
-
-/* The number of the last event; modulo 2^32 later ones may be smaller. 0: there is none. */
-static uint32_t number_last(const struct left_rank *rank)
-{
-    uint32_t last = 0;
-    for (uint32_t i = 0; i < PAGE_EVENTS; i++) {
-        const struct page_event *event = &rank->events[i];
-        if (event->kind && (!last || (int32_t) (event->number - last) > 0))
-            last = event->number;
-    }
-    return last;
-}
-
-static size_t lines_add(struct line *lines, const struct left_rank *rank, size_t most)
-{
-    uint32_t last = number_last(rank);
-    size_t count = 0;
-    for (uint32_t i = 0; i < PAGE_EVENTS; i++)
-        if (rank->events[i].kind && last - rank->events[i].number < most)
-            lines[count++] = (struct line){rank, &rank->events[i]};
-    return count;
-}
-
-static void line_show(FILE *out, const struct line *line, uint64_t end_ns)
-{
-    static const char *const what[PAGE_EVENT_KINDS] = {
-        [PAGE_EVENT_SEND] = "sends to",
-        [PAGE_EVENT_RECEIVE] = "receives from",
-        [PAGE_EVENT_GOT] = "has received from",
-    };
-    const struct page_event *event = line->event;
-    double before = end_ns > event->time_ns ? (double) (end_ns - event->time_ns) * 1e-9 : 0;
-    fprintf(out, "%9.3f s  rank %-5u ", -before, line->rank->me.rank);
-    if (event->collective)
-        fprintf(out, "%s: ", page_collective_name(event->collective));
-    fprintf(out, "%s ", what[event->kind]);
-    fprintf(out, event->rank == PAGE_ANY ? "any rank" : "%d", event->rank);
-    if (event->collective)
-        ; /* its tag is Open MPI's */
-    else if (event->tag == PAGE_ANY)
-        fprintf(out, ", any tag");
-    else
-        fprintf(out, ", tag %d", event->tag);
-    fprintf(out, ", communicator %u, %u bytes\n", event->comm, event->bytes);
-}
-
-bool left_show(FILE *out, const struct left *left, size_t most)
-{
-    size_t count = 0;
-    uint64_t end_ns = 0;
-    most = most < PAGE_EVENTS ? most : PAGE_EVENTS;
-    struct line *lines = calloc(left->count * most + 1, sizeof(*lines));
-    if (!lines)
-        return false;
-    for (size_t i = 0; i < left->count; i++) {
-        count += lines_add(lines + count, left->list[i], most);
-        if (left->list[i]->ended_ns > end_ns)
-            end_ns = left->list[i]->ended_ns;
-    }
-    qsort(lines, count, sizeof(*lines), line_compare);
-    fprintf(out, "the last calls of each rank, by the time before a rank was last seen in MPI; the "
-                 "ranks they name are those in the communicator:\n");
-    for (size_t i = 0; i < count; i++)
-        line_show(out, &lines[i], end_ns);
-    free(lines);
-    return true;
 }

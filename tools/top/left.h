@@ -29,6 +29,9 @@ bool left_is_at(const char *path);
 bool left_load(const char *path, struct ranks *ranks, struct left *left, char *why, size_t size);
 /* The last `most` calls of each rank, beside each other in time. False: no memory. */
 bool left_show(FILE *out, const struct left *left, size_t most);
+/* On each communicator the first collective operation that is not alike in its ranks, if there is
+ * one. False: no memory. */
+bool left_differ_show(FILE *out, const struct left *left);
 void left_free(struct left *left);
 
 #endif

@@ -398,6 +398,8 @@ int main(int count, char **arguments)
         status = drain(&ranks, &options);
     else if (options.mode == MODE_LIVE && !options.why && !is_still(&options))
         status = live(&ranks, &options);
+    else if (options.why && options.mode <= MODE_ONCE && !left_differ_show(stdout, &left))
+        status = fail("no memory");
     else
         status = report(&ranks, &options);
     ranks_free(&ranks);

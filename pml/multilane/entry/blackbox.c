@@ -47,19 +47,41 @@ static uint32_t comm_number(const ompi_communicator_t *comm)
     return (uint32_t) (sub ^ sub >> 32) + (base == sub ? 0 : 31 * (uint32_t) (base ^ base >> 32));
 }
 
+static inline struct page_event *event_put(enum page_event_kind kind,
+                                           const ompi_communicator_t *comm, int rank, int tag,
+                                           size_t bytes)
+{
+    uint32_t number = number_draw();
+    struct page_event *event = &own_events[number % PAGE_EVENTS];
+    *event = (struct page_event){.time_ns = event_time(number),
+                                 .number = number,
+                                 .comm = comm_number(comm),
+                                 .rank = rank,
+                                 .tag = tag,
+                                 .bytes = bytes < UINT32_MAX ? (uint32_t) bytes : UINT32_MAX,
+                                 .kind = (uint8_t) kind};
+    return event;
+}
+
 static inline void note(enum page_event_kind kind, const ompi_communicator_t *comm, int rank,
                         int tag, size_t bytes)
 {
-    uint32_t number = number_draw();
-    own_events[number % PAGE_EVENTS] =
-        (struct page_event){.time_ns = event_time(number),
-                            .number = number,
-                            .comm = comm_number(comm),
-                            .rank = rank,
-                            .tag = tag,
-                            .bytes = bytes < UINT32_MAX ? (uint32_t) bytes : UINT32_MAX,
-                            .kind = (uint8_t) kind,
-                            .collective = (uint8_t) compat_collective_of_tag(tag)};
+    event_put(kind, comm, rank, tag, bytes)->collective = (uint8_t) compat_collective_of_tag(tag);
+}
+
+void blackbox_call(ompi_communicator_t *comm, enum multilane_call call, int root, uint64_t bytes,
+                   uint32_t turn)
+{
+    static const uint8_t kinds[MULTILANE_CALLS] = {
+        [MULTILANE_BARRIER] = PAGE_BARRIER,     [MULTILANE_BCAST] = PAGE_BCAST,
+        [MULTILANE_REDUCE] = PAGE_REDUCE,       [MULTILANE_ALLREDUCE] = PAGE_ALLREDUCE,
+        [MULTILANE_ALLGATHER] = PAGE_ALLGATHER, [MULTILANE_ALLTOALL] = PAGE_ALLTOALL,
+    };
+    if (!own_events)
+        return;
+    struct page_event *event = event_put(PAGE_EVENT_CALL, comm, root, (int) turn, bytes);
+    event->collective = kinds[call];
+    event->first = (uint16_t) ompi_group_get_proc_name(comm->c_local_group, 0).vpid;
 }
 
 static int noted_isend(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,

@@ -4,9 +4,14 @@
 #define MULTILANE_BLACKBOX_H
 
 #include "common/compat/pml.h"
+#include "multilane/service.h"
 
 /* Around the life of the page, with the module whose functions Open MPI calls. */
 void blackbox_begin(mca_pml_base_module_t *module);
 void blackbox_end(mca_pml_base_module_t *module);
+
+/* `note` of struct multilane_calls. */
+void blackbox_call(ompi_communicator_t *comm, enum multilane_call call, int root, uint64_t bytes,
+                   uint32_t turn);
 
 #endif

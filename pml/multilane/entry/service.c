@@ -2,7 +2,9 @@
 /* What other components of Multilane call: multilane/service.h. */
 #include "multilane/service.h"
 
+#include "base/parameters.h"
 #include "common/compat/pml.h"
+#include "entry/blackbox.h"
 #include "match/comm.h"
 #include "report/collectives.h"
 #include "request/wait_story.h"
@@ -61,11 +63,21 @@ static int service_wait(const struct multilane_wait *wait)
     return has_changed(wait) ? OMPI_SUCCESS : wait_long(wait);
 }
 
+static struct multilane_calls *calls_begin(void)
+{
+    const bool is_noted = parameters.blackbox[0] != '\0';
+    if (!parameters.explain && !is_noted)
+        return NULL;
+    struct multilane_calls *calls = collectives_begin();
+    calls->note = is_noted ? blackbox_call : NULL;
+    return calls;
+}
+
 extern const struct multilane_service MULTILANE_SERVICE_NAME;
 __attribute__((visibility("default"))) const struct multilane_service MULTILANE_SERVICE_NAME = {
     .version = MULTILANE_SERVICE_VERSION,
     .struct_bytes = sizeof(struct multilane_service),
     .shares = shares,
     .wait = service_wait,
-    .calls = collectives_begin,
+    .calls = calls_begin,
 };

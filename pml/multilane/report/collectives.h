@@ -7,7 +7,7 @@
 
 #include "multilane/service.h"
 
-/* Empty, as a job begins. Null: the report is off. */
+/* Empty, as a job begins. */
 struct multilane_calls *collectives_begin(void);
 void collectives_print(FILE *file);
 /* Members of a JSON object. */

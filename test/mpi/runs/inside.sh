@@ -121,7 +121,7 @@ inside_left() { # SIGNAL KIND WHY-REGEX CALLS-REGEX
     echo nonsense >"$folder/multilane-page.1.1" # is named, and hides none of the others
     output=$("$inside_top" --why --read "$folder" 2>&1; "$inside_top" --calls --read "$folder" 2>/dev/null)
     grep -q "multilane-page.1.1: its page is none of Multilane's" <<<"$output" || status=1
-    grep -Eq "$3" <<<"$output" && grep -Eq "$4" <<<"$output" || { cat "$build/inside.job"; ls -l "$folder"; printf '%s\n' "$output"; status=1; }
+    grep -Ezq "$3" <<<"$output" && grep -Eq "$4" <<<"$output" || { cat "$build/inside.job"; ls -l "$folder"; printf '%s\n' "$output"; status=1; }
     return $status
 }
 for inside_signal in KILL SEGV ABRT; do
@@ -130,6 +130,9 @@ for inside_signal in KILL SEGV ABRT; do
 done
 check "${prefix}inside.left.computing" inside_left KILL computes 'computes: rank 1 computes since [1-9]' \
     'rank 2 +receives from 1, tag 17'
+check "${prefix}inside.left.roots" inside_left KILL roots \
+    'communicator [0-9]+ differ first at number 2:.*rank [12] calls MPI_Bcast, 4194304 bytes, root [12]' \
+    'rank 2 +calls MPI_Bcast, 4194304 bytes, root [12], communicator [0-9]+'
 # The kernel ends a rank that takes more memory than its group may have.
 inside_left_oom() { # GROUP LIMIT-FILE COUNT-FILE
     local folder=$build/inside.left job try ranks=() status=0 output
