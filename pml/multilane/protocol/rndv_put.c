@@ -18,14 +18,33 @@ static int rndv_put_start(struct send_request *request)
     return rc;
 }
 
-/* The lanes are those that this end's plan has for it, else the one that the RTS came on. */
+/* This end's route for puts: for this message; or, where the sender puts in a stream or tries it,
+ * for those of a stream, and for the largest. Null: it has none. */
+static const struct route *put_route(const struct recv_request *request)
+{
+    struct peer_class *class = peer_class_now(recv_request_peer(request));
+    const size_t sizes[] = {request->wanted, SIZE_MAX};
+    if (request->route->protocol == &rndv_put)
+        return request->route;
+    for (int i = 0; i < 4; i++) {
+        enum class_buffer buffer = i % 2 == 0 ? CLASS_STREAM : CLASS_CONTIGUOUS;
+        const struct route *route =
+            class_planned(class, buffer) ? class_route_at(class, buffer, sizes[i / 2]) : NULL;
+        if (route && route->protocol == &rndv_put)
+            return route;
+    }
+    return NULL;
+}
+
+/* The lanes are those by which this end would put, else the one that the RTS came on. */
 static bool rndv_put_offer(struct recv_request *request, char *place, const struct arrival *arrival)
 {
     const uint32_t access = MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE;
+    const struct route *route = put_route(request);
     struct lane *lane = arrival->lane;
-    if (request->route->protocol == &rndv_put)
-        return rma_offer(&request->rma, request->route, recv_request_peer(request), place,
-                         request->wanted, access);
+    if (route)
+        return rma_offer(&request->rma, route, recv_request_peer(request), place, request->wanted,
+                         access);
     return lane && lane_can_put(lane) &&
            rma_offer_lane(&request->rma, lane, place, request->wanted, access);
 }
