@@ -63,6 +63,10 @@ static const struct param params[] = {
     {"if", PARAM_STRING, &sock.interfaces, NULL,
      "the interfaces to use, by name or subnet, as eth0,10.1.0.0/16; after ^ all but these; or "
      "auto: all that are up"},
+    {"links", PARAM_INT, &sock.links, "1 to 8",
+     "connections of each rail, each of them a lane: where a network gives one connection less "
+     "than "
+     "the rail"},
     {"lost_s", PARAM_INT, &sock.lost_s, "1 to 2147483",
      "so many seconds a process may be out of reach over its only rail before its lane counts as "
      "lost; meanwhile what is sent to it waits"},
@@ -157,6 +161,19 @@ static bool module_open(uint32_t rail)
     return false;
 }
 
+/* Each address as often as it has connections, as each has a listener. */
+static int links_add(struct sock_address *addresses, int count)
+{
+    int all = count;
+
+    for (int i = 0; i < count; i++)
+        addresses[i].megabits /= (uint32_t) sock.links;
+    for (int link = 1; link < sock.links; link++)
+        for (int i = 0; i < count && all < (int) ADDRESSES_MAX; i++)
+            addresses[all++] = addresses[i];
+    return all;
+}
+
 static bool record_make(void)
 {
     char why[160];
@@ -169,7 +186,7 @@ static bool record_make(void)
     if (count == 0)
         SOCK_SAY("no lane: no interface that is up fits btl_sock_if \"%s\".", sock.interfaces);
     sock.record.version = SOCK_RECORD_VERSION;
-    sock.record.count = (uint32_t) count;
+    sock.record.count = (uint32_t) links_add(sock.record.addresses, count);
     sock.record.host = host_number();
     if (sock_random(&sock.record.secret, sizeof(sock.record.secret)))
         return count > 0;

@@ -5,7 +5,7 @@
 #include <sys/random.h>
 
 struct sock_state sock = {
-    .interfaces = "auto", .lost_s = 60, .poll_fd = -1, .spare_fd = -1, .clock_ms = 1};
+    .interfaces = "auto", .links = 1, .lost_s = 60, .poll_fd = -1, .spare_fd = -1, .clock_ms = 1};
 
 bool sock_random(void *bytes, size_t length)
 {

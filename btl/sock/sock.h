@@ -242,7 +242,7 @@ struct sock_state {
     /* parameters */
     const char *interfaces;
     struct attr_parameters lane;
-    int lost_s;
+    int links, lost_s;
 
     struct sock_record record;
     struct sock_module *modules[ADDRESSES_MAX];

@@ -2,7 +2,8 @@
 /* A preload that breaks the connections of btl/sock while they carry something, as a network does:
  * at any byte, at either end, by an end of the stream or by a reset. It also makes reads and writes
  * shorter than asked for. SOCK_FAULTS=SEED:BREAKS:SHORTS: of 10,000 calls so many break or are cut
- * short. Calls of others go through: it knows those of btl/sock by their flags. */
+ * short. SOCK_PACE: the most bytes a second that a connection carries. Calls of others go through:
+ * it knows those of btl/sock by their flags. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,7 +20,7 @@ enum { OF = 10000, PARTS_MOST = 64 };
 
 static struct {
     _Atomic uint64_t random;
-    unsigned breaks, shorts;
+    unsigned breaks, shorts, pace;
     int is_read;
 } faults;
 
@@ -44,6 +45,9 @@ static void faults_read(void)
         return;
     faults.is_read = 1;
     if (text && sscanf(text, "%lu:%u:%u", &seed, &faults.breaks, &faults.shorts) != 3)
+        abort();
+    text = getenv("SOCK_PACE");
+    if (text && sscanf(text, "%u", &faults.pace) != 1)
         abort();
     atomic_store_explicit(&faults.random,
                           (seed + (uint64_t) getpid()) * UINT64_C(0x9e3779b97f4a7c15) | 1,
@@ -91,6 +95,8 @@ static void fault(int fd, struct msghdr *message, struct iovec parts[PARTS_MOST]
     faults_read();
     if (!is_of_tcp(fd))
         return;
+    if (faults.pace)
+        (void) setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &faults.pace, sizeof(faults.pace));
     if (draw(OF) < faults.breaks)
         connection_break(fd);
     if (draw(OF) < faults.shorts)

@@ -289,6 +289,19 @@ beside check "${prefix}rails.sock.resets" rails_failover $rails_times resets --b
 beside check "${prefix}rails.sock.everything" rails_failover $rails_times everything --btl sock --ranks 4
 beside check "${prefix}rails.sock.unequal" rails_sock 'mix ends' 400,1200
 beside check "${prefix}rails.sock.both-are-silent" rails_sock 'mix ends' 800,800 "${sock_begin[@]}" --at 1:silence:all --at 2.5:repair:all
+# A network that gives a connection 20 MB/s, of the rail's 100: four carry what four may, also of a stream of
+# messages that are put only because others are under way.
+rails_sock_links() {
+    local links output speeds=()
+    for links in 1 4; do
+        output=$(rails_run 2 800 -- --host a:1,b:1 --bind-to none $sock --mca btl_sock_links $links -x SOCK_PACE=20000000 \
+            -x LD_PRELOAD="$build/test/fake/libsock_faults.so" -- "$build/test/bench/rails_measure" window:262144:32 2>&1)
+        printf '%s\n' "$output"
+        speeds+=("$(sed -n 's/^window 262144 \([0-9]*\).*/\1/p' <<<"$output")")
+    done
+    [ "${speeds[0]:-0}" -gt 10000000 ] && [ "${speeds[0]}" -lt 25000000 ] && [ "${speeds[1]:-0}" -gt 50000000 ]
+}
+[ -n "$sanitizer" ] || beside check "${prefix}rails.sock.links" rails_sock_links
 # A rail is emptied at both ends, then its cable is pulled: nothing was on it, so no lane has to take over.
 rails_drain() {
     local output
