@@ -54,6 +54,20 @@ static bool repeats(mca_btl_base_module_t *btl, sock_peer_t *peer, uint64_t *sen
     return is_there;
 }
 
+static size_t under_way(mca_btl_base_module_t *btl, sock_peer_t *peer, size_t more, double *seconds)
+{
+    (void) btl;
+    OPAL_THREAD_LOCK(&peer->lock);
+    size_t bytes = peer->kept_bytes;
+    double bytes_s = sock_queue_bytes_s(peer);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (bytes_s == 0)
+        bytes_s =
+            wire_bytes_s(sock.record.addresses[peer->module->rail].megabits, peer->theirs.megabits);
+    *seconds = (double) (bytes + more) / bytes_s;
+    return bytes;
+}
+
 static int attributes(mca_btl_base_module_t *btl, sock_peer_t *peer,
                       struct multilane_lane_attributes *out)
 {
@@ -90,4 +104,5 @@ MULTILANE_EXTENSION_DEFINE(sock) = {
     .round_trip_s = round_trip_s,
     .is_proven = sock_link_is_proven,
     .repeats = repeats,
+    .under_way = under_way,
 };

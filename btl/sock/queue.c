@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "common/lock/clock.h"
+
 /* Parts of one write, and bytes after which no more are added. */
 #define PARTS_MOST   32
 #define GATHER_BYTES (256u << 10)
@@ -181,8 +183,40 @@ static struct sock_work *oldest_take(sock_peer_t *peer)
     return (struct sock_work *) opal_list_remove_first(list);
 }
 
+/* --- how fast it empties ---------------------------------------------------------------------- */
+
+/* What is older than that counts half, and so on. */
+#define RATE_MEMORY_NS UINT64_C(50000000)
+
+/* Of the last bytes the other end may wait before it tells. */
+static void rate_learn(sock_peer_t *peer, size_t received)
+{
+    const uint64_t now = clock_read_ns(CLOCK_MONOTONIC), from = peer->rated_from_ns;
+
+    peer->rated_from_ns = peer->kept_bytes > 0 ? now : 0;
+    if (peer->kept_bytes == 0)
+        return;
+    peer->rated_bytes += received;
+    peer->rated_ns += now - from;
+    if (peer->rated_ns > RATE_MEMORY_NS) {
+        peer->rated_ns /= 2;
+        peer->rated_bytes /= 2;
+    }
+}
+
+double sock_queue_bytes_s(sock_peer_t *peer)
+{
+    if (peer->rated_from_ns == 0 && peer->kept_bytes > 0)
+        peer->rated_from_ns = clock_read_ns(CLOCK_MONOTONIC);
+    return peer->rated_bytes > 0 ? 1e9 * (double) peer->rated_bytes / (double) peer->rated_ns : 0;
+}
+
+/* --- what was received ------------------------------------------------------------------------ */
+
 bool sock_queue_received(sock_peer_t *peer, uint32_t have, opal_list_t *done)
 {
+    size_t received = 0;
+
     if ((int32_t) (have - peer->most_number) > 0)
         return false;
     while ((int32_t) (have - peer->first_number) >= 0) {
@@ -191,10 +225,13 @@ bool sock_queue_received(sock_peer_t *peer, uint32_t have, opal_list_t *done)
             return false;
         peer->first_number++;
         peer->kept_bytes -= bytes_of(work);
+        received += bytes_of(work);
         work->is_received = true;
         if (!work->is_held)
             opal_list_append(done, &work->base.super.super);
     }
+    if (peer->rated_from_ns != 0 && received > 0)
+        rate_learn(peer, received);
     return true;
 }
 
@@ -217,4 +254,5 @@ void sock_queue_take(sock_peer_t *peer, opal_list_t *works)
             opal_list_append(works, &work->base.super.super);
     }
     peer->kept_bytes = 0;
+    peer->rated_from_ns = 0;
 }

@@ -181,14 +181,17 @@ struct mca_btl_base_endpoint_t {
     bool fenced;               /* the other end has closed this session as well */
     bool was_linked;           /* in this session */
 
-    bool can_write;        /* the last write was not refused */
-    uint32_t next_number;  /* of the next work */
-    uint32_t first_number; /* of the oldest that is kept */
-    uint32_t most_number;  /* of the last that was ever written */
-    size_t written;        /* bytes of the first pending work */
-    opal_list_t pending;   /* works to be written, in order */
-    opal_list_t sent;      /* those that were, in order, and may not have been received */
-    size_t kept_bytes;     /* of both */
+    bool can_write;         /* the last write was not refused */
+    uint32_t next_number;   /* of the next work */
+    uint32_t first_number;  /* of the oldest that is kept */
+    uint32_t most_number;   /* of the last that was ever written */
+    size_t written;         /* bytes of the first pending work */
+    opal_list_t pending;    /* works to be written, in order */
+    opal_list_t sent;       /* those that were, in order, and may not have been received */
+    size_t kept_bytes;      /* of both */
+    uint64_t rated_ns;      /* so long it was busy, of late, as far as that was measured, and */
+    uint64_t rated_bytes;   /* so much arrived meanwhile */
+    uint64_t rated_from_ns; /* busy since then; 0: it is not measured */
 
     uint32_t wrongs;   /* P: connections in a row that brought what breaks the rules */
     uint32_t have;     /* P, written under the lock: frames received */
@@ -353,6 +356,9 @@ void sock_queue_rewind(sock_peer_t *peer);
 void sock_queue_take(sock_peer_t *peer, opal_list_t *works);
 /* Is nothing kept? */
 bool sock_queue_is_empty(const sock_peer_t *peer);
+/* At which rate the other end has received of late while much was kept, which is measured from the
+ * first call on; 0: it is not known. */
+double sock_queue_bytes_s(sock_peer_t *peer);
 
 /* --- connections --- */
 

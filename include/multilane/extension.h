@@ -298,6 +298,10 @@ struct multilane_extension {
      * much of it was sent again. False: there is none. */
     bool (*repeats)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                     uint64_t *sent, uint64_t *repeated);
+    /* What it was given and the other end has not said that it has: bytes, and when they and
+     * `more` will be there, in seconds from now, by the rate at which it delivers. */
+    size_t (*under_way)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                        size_t more, double *seconds);
 };
 
 #endif

@@ -354,6 +354,48 @@ static void a_failed_copy_does_not_slow_its_lane(void)
           (unsigned long long) lane->copy_speed.bytes_s, (unsigned long long) before);
 }
 
+static size_t bytes_on_rail[RAILS_MAX];
+
+/* Of lanes that know; a rail of 100 kB/s a step of its number. */
+static size_t under_way(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                        size_t more, double *seconds)
+{
+    int index = 0;
+    (void) endpoint;
+    while (sim.sender->lanes[index].btl != btl)
+        index++;
+    *seconds = (double) (bytes_on_rail[index] + more) / (1e5 * (index + 1));
+    return bytes_on_rail[index];
+}
+
+static int rail_of_whole(void)
+{
+    return stripe_choose_whole(&sim.sender->lanes[0], 4096)->index;
+}
+
+static void whole_messages_leave_a_busy_lane(void)
+{
+    static const struct multilane_extension telling = {.under_way = under_way}, silent;
+    const double alike[] = {100, 100, 100};
+    sim_begin(3, alike, 0);
+    for (int i = 0; i < 3; i++)
+        sim.sender->lanes[i].extension = &telling;
+    memset(bytes_on_rail, 0, sizeof(bytes_on_rail));
+    bytes_on_rail[0] = BUSY_BYTES - 1;
+    CHECK(rail_of_whole() == 0, "a lane that is not busy is left");
+    bytes_on_rail[0] = BUSY_BYTES;
+    CHECK(rail_of_whole() == 2, "rail %d, and rail 2 is the fastest", rail_of_whole());
+    bytes_on_rail[2] = 4 * BUSY_BYTES;
+    CHECK(rail_of_whole() == 1, "rail %d, and rail 1 is idle", rail_of_whole());
+    bytes_on_rail[1] = 3 * BUSY_BYTES;
+    CHECK(rail_of_whole() == 0, "rail %d, and rail 0 has least", rail_of_whole());
+    bytes_on_rail[1] = bytes_on_rail[2] = 0;
+    atomic_store_explicit(&sim.sender->lanes[2].lost, true, memory_order_relaxed);
+    CHECK(rail_of_whole() == 1, "rail %d, and rail 2 is lost", rail_of_whole());
+    sim.sender->lanes[1].extension = &silent;
+    CHECK(rail_of_whole() == 0, "rail %d, and rail 1 is of another kind", rail_of_whole());
+}
+
 int main(void)
 {
     standin_begin();
@@ -363,6 +405,7 @@ int main(void)
     a_rail_that_slows_gets_less_and_more_again();
     eager_messages_never_wait_and_lost_lanes_get_nothing();
     the_only_lane_of_a_route_may_be_drained();
+    whole_messages_leave_a_busy_lane();
     nonsense_is_passed_over();
     lanes_that_change_under_traffic_lose_nothing();
     a_rail_that_was_lost_gets_its_share_again();

@@ -179,8 +179,11 @@ static void frame_drop(struct frame *frame)
 }
 
 /* With the lock held. Null: too much is under way, or no memory. */
-static inline struct frame *frame_open(struct delivery *delivery, struct lane *lane, size_t length)
+static inline struct frame *frame_open(struct delivery *delivery, struct lane *lane, size_t length,
+                                       bool is_whole)
 {
+    if (OPAL_UNLIKELY(is_whole && delivery_is_ahead(delivery->peer, BUSY_BYTES)))
+        lane = stripe_choose_whole(lane, length + WIRE_ENVELOPE_MAX);
     size_t bytes = sizeof(struct wire_base) + sizeof(struct wire_frame) +
                    (OPAL_UNLIKELY(delivery->peer->is_of_other_job) ? sizeof(struct wire_name) : 0) +
                    length;
@@ -196,14 +199,14 @@ static inline struct frame *frame_open(struct delivery *delivery, struct lane *l
     return frame;
 }
 
-struct frame *frame_begin(struct lane *lane, size_t length, int *rc)
+struct frame *frame_begin(struct lane *lane, size_t length, bool is_whole, int *rc)
 {
     struct delivery *delivery = delivery_of(lane->peer);
     *rc = LANE_AGAIN;
     if (!delivery)
         return NULL;
     OPAL_THREAD_LOCK(&delivery->lock);
-    struct frame *frame = frame_open(delivery, lane, length);
+    struct frame *frame = frame_open(delivery, lane, length, is_whole);
     delivery->begun += frame != NULL;
     OPAL_THREAD_UNLOCK(&delivery->lock);
     if (frame)
@@ -433,7 +436,7 @@ struct frame *frame_post_begin(struct lane *lane, size_t length)
     if (OPAL_UNLIKELY(!lane->plain_sendi || !lane_is_up(lane) || opal_using_threads()))
         return NULL;
     struct delivery *delivery = delivery_of(lane->peer);
-    struct frame *frame = delivery ? frame_open(delivery, lane, length) : NULL;
+    struct frame *frame = delivery ? frame_open(delivery, lane, length, true) : NULL;
     if (OPAL_LIKELY(frame != NULL))
         delivery->begun++;
     return frame;
@@ -492,7 +495,7 @@ int delivery_send(struct lane *lane, const void *bytes, size_t length, bool is_e
                   lane_left left, void *owner)
 {
     int rc;
-    struct frame *frame = frame_begin(lane, length, &rc);
+    struct frame *frame = frame_begin(lane, length, false, &rc);
     if (!frame)
         return rc;
     memcpy(frame_message(frame), bytes, length);

@@ -28,9 +28,9 @@ struct delivery *delivery_of(struct peer *peer);
 /* Frees the deliveries of all peers. */
 void deliveries_fini(void);
 
-/* A new frame with room for a message of `length` bytes for this lane. Null, with *rc
- * LANE_AGAIN: too much is under way, or no memory. */
-struct frame *frame_begin(struct lane *lane, size_t length, int *rc);
+/* A new frame with room for a message of `length` bytes for this lane, or, if that is whole, for
+ * one like it that is less busy. Null, with *rc LANE_AGAIN: too much is under way, or no memory. */
+struct frame *frame_begin(struct lane *lane, size_t length, bool is_whole, int *rc);
 
 static inline unsigned char *frame_message(struct frame *frame)
 {

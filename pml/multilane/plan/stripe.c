@@ -172,13 +172,40 @@ static void choice_weigh_lane(struct choice *choice, int index, struct lane *lan
         choice_weigh(choice, index, &lane->speed);
 }
 
-/* The route's only lane; or, where it is left out since the message began and still works, the one
- * for control messages, which takes a piece as well. */
-static struct lane *only_lane(const struct route *route, struct peer *peer)
+static size_t bytes_on(const struct lane *lane, size_t more, double *seconds)
+{
+    return lane->extension->under_way(lane->btl, lane->endpoint, more, seconds);
+}
+
+struct lane *stripe_choose_whole(struct lane *lane, size_t length)
+{
+    struct lane *best = lane;
+    double best_s, other_s;
+    if (!lane->extension || !lane->extension->under_way ||
+        bytes_on(lane, length, &best_s) < BUSY_BYTES)
+        return lane;
+    for (int i = 0; i < peer_lane_count(lane->peer); i++) {
+        struct lane *other = &lane->peer->lanes[i];
+        if (other->extension != lane->extension || !lane_carries(other) ||
+            other->btl->btl_max_send_size < length)
+            continue;
+        (void) bytes_on(other, length, &other_s);
+        if (other_s < best_s) {
+            best = other;
+            best_s = other_s;
+        }
+    }
+    return best;
+}
+
+/* The route's only lane, or for a short message one like it that is less busy; or, where it is left
+ * out since the message began and still works, the one for control messages, which takes a piece as
+ * well. */
+static struct lane *only_lane(const struct route *route, struct peer *peer, size_t total)
 {
     struct lane *only = route_lane(route, peer, 0);
     if (OPAL_LIKELY(!lane_is_lost(only)))
-        return only;
+        return only->framed && total < STRIPE_LARGE_BYTES ? stripe_choose_whole(only, total) : only;
     struct lane *other = peer_control_lane(peer);
     return lane_is_lost(other) ? only : other;
 }
@@ -187,7 +214,7 @@ struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t 
                            enum stripe_wait wait)
 {
     if (OPAL_LIKELY(route->lane_count == 1)) {
-        struct lane *only = only_lane(route, peer);
+        struct lane *only = only_lane(route, peer, total);
         if (wait != STRIPE_FOR_NOTHING && is_full(only))
             return NULL;
         piece_bound(only, size);

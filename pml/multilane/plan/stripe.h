@@ -20,6 +20,13 @@ enum stripe_wait {
 struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t total, size_t *size,
                            enum stripe_wait wait);
 
+/* With so much under way a lane's neighbour may be idle. */
+#define BUSY_BYTES ((size_t) 64 << 10)
+
+/* For a whole message: the lane; or, where that has much under way and its BTL tells how much, the
+ * one like it on which the message arrives first. */
+struct lane *stripe_choose_whole(struct lane *lane, size_t length);
+
 /* A whole message of more counts among those that the peer bounds, and goes in parts then. */
 #define STRIPE_LARGE_BYTES ((size_t) 32 << 10)
 

@@ -116,7 +116,7 @@ static int kept_by_frame(struct send_request *request, struct lane *lane)
     const struct outgoing *out = &request->out;
     size_t header = comm_match_length(out->comm, out->peer, out->answer);
     int rc;
-    struct frame *frame = frame_begin(lane, header + out->size, &rc);
+    struct frame *frame = frame_begin(lane, header + out->size, true, &rc);
     if (!frame)
         return rc;
     message_write(out, frame, header);

@@ -302,6 +302,16 @@ rails_sock_links() {
     [ "${speeds[0]:-0}" -gt 10000000 ] && [ "${speeds[0]}" -lt 25000000 ] && [ "${speeds[1]:-0}" -gt 50000000 ]
 }
 [ -n "$sanitizer" ] || beside check "${prefix}rails.sock.links" rails_sock_links
+# A stream of messages that the plan sends over one lane, the slower rail of 12 MB/s: what is late there goes by
+# the other.
+rails_sock_small_stream() {
+    local output speed
+    output=$(rails_run 2 100,300 -- --host a:1,b:1 --bind-to none $sock -- "$build/test/bench/rails_measure" window:4096:64 2>&1)
+    printf '%s\n' "$output"
+    speed=$(sed -n 's/^window 4096 \([0-9]*\).*/\1/p' <<<"$output")
+    [ "${speed:-0}" -gt 18000000 ]
+}
+[ -n "$sanitizer" ] || beside check "${prefix}rails.sock.small-stream" rails_sock_small_stream
 # A rail is emptied at both ends, then its cable is pulled: nothing was on it, so no lane has to take over.
 rails_drain() {
     local output
