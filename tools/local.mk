@@ -70,6 +70,8 @@ multilane_plan_LDADD = libmultilane_tools.la
 bin_PROGRAMS += multilane-calibrate
 multilane_calibrate_SOURCES = \
 	tools/calibrate/calibrate.c \
+	tools/calibrate/job.c tools/calibrate/job.h \
+	tools/calibrate/lane_test.c tools/calibrate/lane_test.h \
 	tools/calibrate/measure.c tools/calibrate/measure.h \
 	tools/calibrate/report.c tools/calibrate/report.h \
 	tools/calibrate/traffic.c tools/calibrate/traffic.h

@@ -15,10 +15,12 @@
  * version of this header; Open MPI opens components RTLD_GLOBAL, so dlsym(RTLD_DEFAULT, name) finds
  * it after MPI_Init. Only programs of the same build use it: `lane_bytes` tells another. Ranks are
  * those of MPI_COMM_WORLD. Every function returns MPI_SUCCESS's 0 or an Open MPI error below it. */
-#define MULTILANE_MEASURE_VERSION 6
-#define MULTILANE_MEASURE_SYMBOL  "mca_pml_multilane_measure_v6"
+#define MULTILANE_MEASURE_VERSION 7
+#define MULTILANE_MEASURE_SYMBOL  "mca_pml_multilane_measure_v7"
 
 #define MULTILANE_MEASURE_PLANNED (-1)
+#define MULTILANE_MEASURE_UNTIMED (-2)
+#define MULTILANE_MEASURE_TRIED   1
 
 /* The last 15 timed messages of one way and size. */
 struct multilane_times {
@@ -41,9 +43,15 @@ struct multilane_measure {
 
     /* From now on contiguous messages to `rank`, and to every rank with equal lanes, go by
      * `protocol` wherever it can carry them (MULTILANE_MEASURE_PLANNED: as planned), over lanes of
-     * `lanes` alone (0: over all). Each that is not empty is timed, whatever the user has set, and
-     * what was known of earlier ones is forgotten. No message to these ranks may be under way. */
+     * `lanes` alone (0: over all). Each that is not empty is timed, whatever the user has set
+     * (MULTILANE_MEASURE_UNTIMED: as planned, and none is timed), and what was known of earlier
+     * ones is forgotten. No message to these ranks may be under way. */
     int (*force)(int rank, int protocol, uint32_t lanes);
+
+    /* Whether lane `lane` to `rank` carries messages: below 0: not, and `why` begins with a verb,
+     * or is empty; MULTILANE_MEASURE_TRIED: its BTL still tries whether it leads there. *bytes:
+     * what has gone over it alone, as `force` says, to all ranks with equal lanes. */
+    int (*state)(int rank, uint32_t lane, uint64_t *bytes, char *why, size_t room);
 
     /* The protocol, by its index, that a message of so many bytes would take now. */
     int (*protocol)(int rank, uint64_t bytes);

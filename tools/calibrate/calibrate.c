@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "job.h"
+#include "lane_test.h"
 #include "measure.h"
 #include "report.h"
 #include "tools/lane/profile_write.h"
@@ -31,13 +33,14 @@ static const char usage[] =
     "  --site            write it to the folder of the site\n"
     "  --no-write        write none\n"
     "  --lanes           only list the lanes, as multilane-doctor does\n"
+    "  --job             only test each lane of the job, as multilane-doctor --job does\n"
     "  --help, --version\n"
     "Which lanes there are is said by Open MPI's --mca btl.\n";
 
 struct options {
     struct effort effort;
     const char *output;
-    bool site, no_write, lanes, help, version;
+    bool site, no_write, lanes, job, help, version;
 };
 
 static const struct effort efforts[] = {
@@ -52,6 +55,7 @@ static bool read_options(int argc, char **argv, struct options *options, struct 
                                       {"site", OPTION_FLAG, &options->site, NULL},
                                       {"no-write", OPTION_FLAG, &options->no_write, NULL},
                                       {"lanes", OPTION_FLAG, &options->lanes, NULL},
+                                      {"job", OPTION_FLAG, &options->job, NULL},
                                       {"help", OPTION_FLAG, &options->help, NULL},
                                       {"version", OPTION_FLAG, &options->version, NULL},
                                       {.name = NULL}};
@@ -300,7 +304,7 @@ static const char *refuse(const struct traffic *traffic)
     enum profile_placement placement;
     uint32_t count = MODEL_LANES_MAX;
     if (traffic->ranks < 2)
-        return "it takes two ranks: mpirun -n 2 multilane-calibrate";
+        return "it takes two ranks: mpirun -n 2";
     if (!traffic->pml)
         return "this job does not run the Multilane that this program belongs to; start it with "
                "--mca pml multilane, and see that its components are found "
@@ -339,6 +343,8 @@ int main(int argc, char **argv)
               stdout);
         return EXIT_SUCCESS;
     }
+    if (calibration.options.job)
+        job_lanes_prepare();
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &traffic->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &traffic->ranks);
@@ -346,7 +352,8 @@ int main(int argc, char **argv)
     const char *reason = is_good ? refuse(traffic) : error.text;
     if (reason) {
         if (traffic->rank == 0)
-            fprintf(stderr, "multilane-calibrate: %s\n", reason);
+            fprintf(stderr, "multilane-%s: %s\n",
+                    calibration.options.job ? "doctor --job" : "calibrate", reason);
         MPI_Finalize();
         return EXIT_USAGE;
     }
@@ -356,12 +363,16 @@ int main(int argc, char **argv)
         MPI_Finalize();
         return EXIT_SUCCESS;
     }
-    if (!traffic_begin(traffic, calibration.options.effort.largest_bytes, &error)) {
+    if (!traffic_begin(traffic,
+                       calibration.options.job ? LANE_TEST_BYTES
+                                               : calibration.options.effort.largest_bytes,
+                       &error)) {
         complain(error.text, "");
         MPI_Abort(MPI_COMM_WORLD, EXIT_FAILED);
     }
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (traffic->rank == 0) {
+    if (calibration.options.job) {
+        status = job_lanes_test(traffic) ? EXIT_SUCCESS : EXIT_FAILED;
+    } else if (MPI_Barrier(MPI_COMM_WORLD), traffic->rank == 0) {
         status = calibrate(&calibration);
         traffic_dismiss(traffic);
     } else {

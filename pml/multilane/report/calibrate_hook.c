@@ -3,14 +3,17 @@
  * other plans. */
 #include "report/report.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/compat/version.h"
 #include "base/multilane.h"
 #include "multilane/measure.h"
 #include "contact/contact.h"
+#include "delivery/delivery_state.h"
 #include "plan/learning.h"
 #include "plan/peer_class.h"
+#include "report/page_fill.h"
 
 static struct peer *peer_of_rank(int rank)
 {
@@ -32,14 +35,15 @@ static bool plan_force(struct peer_class *class, enum class_buffer buffer, int p
         if (!(mask >> i & 1))
             lanes[i].use = 0;
     input.lanes = lanes;
-    if (protocol != MULTILANE_MEASURE_PLANNED) {
+    if (protocol >= 0) {
         input.overrides = &override;
         input.override_count = 1;
     }
     struct planned *planned = planned_of_plan(plan_build(&input, NULL), buffer);
     if (!planned)
         return false;
-    planned->routes[0].untimed = 1;
+    if (protocol != MULTILANE_MEASURE_UNTIMED)
+        planned->routes[0].untimed = 1;
     planned->before = class_planned(class, buffer);
     class_set_plan(class, buffer, planned);
     return true;
@@ -53,8 +57,11 @@ static int measure_force(int rank, int protocol, uint32_t mask)
         return OMPI_ERR_BAD_PARAM;
     multilane_lock();
     struct peer_class *class = peer_class_now(peer);
-    class->is_measured = class->is_forced = true;
-    bool is_forced = plan_force(class, CLASS_CONTIGUOUS, protocol, mask);
+    bool is_timed = protocol != MULTILANE_MEASURE_UNTIMED;
+    class->is_measured = is_timed;
+    class->is_forced = true;
+    bool is_forced = plan_force(class, CLASS_CONTIGUOUS, protocol, mask) &&
+                     (is_timed || plan_force(class, CLASS_STREAM, protocol, mask));
     learning_forget(class);
     multilane_unlock();
     return is_forced ? OMPI_SUCCESS : OMPI_ERR_NOT_SUPPORTED;
@@ -73,6 +80,46 @@ static int measure_lanes(int rank, struct model_lane *lanes, uint32_t *count,
     *placement = class->placement;
     memcpy(lanes, class->lanes, *count * sizeof(*lanes));
     return OMPI_SUCCESS;
+}
+
+struct alone {
+    uint32_t lane;
+    uint64_t bytes;
+};
+
+static void alone_add(const struct route *route, void *with)
+{
+    struct alone *alone = with;
+    if (route->lane_count == 1 && route->lanes[0] == alone->lane)
+        alone->bytes += counter_read(&route->bytes);
+}
+
+static void why_copy(const struct lane *lane, char *why, size_t room)
+{
+    struct delivery *delivery = delivery_find(lane->peer);
+    const char *text = "";
+    uint32_t kind;
+    if (delivery)
+        OPAL_THREAD_LOCK(&delivery->lock);
+    snprintf(why, room, "%s", lane_trouble(lane, &kind, &text) ? text : "");
+    if (delivery)
+        OPAL_THREAD_UNLOCK(&delivery->lock);
+}
+
+static int measure_state(int rank, uint32_t index, uint64_t *bytes, char *why, size_t room)
+{
+    struct peer *peer = peer_of_rank(rank);
+    struct alone alone = {.lane = index};
+    if (!peer || index >= peer_lane_count(peer))
+        return OMPI_ERR_BAD_PARAM;
+    const struct lane *lane = &peer->lanes[index];
+    class_routes_visit(peer_class_now(peer), CLASS_CONTIGUOUS, alone_add, &alone);
+    class_routes_visit(peer_class_now(peer), CLASS_STREAM, alone_add, &alone);
+    *bytes = alone.bytes;
+    why_copy(lane, why, room);
+    if (lane_state(lane) == LANE_UNPROVEN)
+        return MULTILANE_MEASURE_TRIED;
+    return lane_is_up(lane) && !lane_is_lost(lane) ? OMPI_SUCCESS : OMPI_ERR_UNREACH;
 }
 
 /* How a message of so many bytes goes to that rank; NULL where nothing leads there. */
@@ -125,12 +172,13 @@ static int measure_registration(int rank, uint32_t index, void *address, size_t 
 }
 
 __attribute__((visibility("default")))
-const struct multilane_measure mca_pml_multilane_measure_v6 = {
+const struct multilane_measure mca_pml_multilane_measure_v7 = {
     .version = MULTILANE_MEASURE_VERSION,
     .lane_bytes = sizeof(struct model_lane),
     .open_mpi = version_built,
     .lanes = measure_lanes,
     .force = measure_force,
+    .state = measure_state,
     .protocol = measure_protocol,
     .times = measure_times,
     .surroundings = class_surroundings,

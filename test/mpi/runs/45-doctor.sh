@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# multilane-doctor on nodes made up: what each line says, and that it says what to do.
-elsewhere_only 'series=doctor.@(here|bad-plugin|other-version|nodes)' # where Open MPI answers
+# multilane-doctor on nodes made up: what each line says, and that it says what to do. Between nodes, --job is in
+# rails.sh (rails.doctor).
+elsewhere_only 'series=doctor.@(here|bad-plugin|other-version|nodes|job)' # where Open MPI answers
 doctor_folder=$build/doctor-test
 rm -rf "$doctor_folder"
 mkdir -p "$doctor_folder/home" "$doctor_folder/bin"
@@ -80,7 +81,7 @@ doctor_no_open_mpi() {
 }
 
 # Interfaces of a made-up node: two in one subnet, one without a link, a container's bridge, one that an
-# adapter belongs to, a tunnel, and one that the caller excludes.
+# adapter belongs to, a tunnel, one that the caller excludes, and one at half duplex inside another's subnet.
 doctor_networks() { # FOLDER
     local net=$1/sys/class/net
     mkdir -p "$1/proc/net" "$net"/{eth0/device,eth1/device,eth2/device,eth3/device,docker0/bridge,docker0/brif/veth1} \
@@ -89,6 +90,7 @@ doctor_networks() { # FOLDER
     echo 25000 >"$net/eth0/speed"
     echo -1 >"$net/eth1/speed"
     echo 0 >"$net/eth2/carrier"
+    mkdir -p "$net/eth7/device" && echo half >"$net/eth7/duplex"
     echo 65534 >"$net/wg0/type"
     mkdir -p "$net/eth5/device" && echo 0x1002 >"$net/eth5/flags"
     echo 0x1003 >"$net/eth0/flags"
@@ -98,7 +100,8 @@ doctor_networks() { # FOLDER
         printf 'Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT\n'
         printf '%s %s %s 0001 0 0 0 %s 0 0 0\n' eth0 00000000 01004D0A 00000000 eth0 00004D0A 00000000 0000FFFF \
             eth1 00004D0A 00000000 0000FFFF eth2 00004E0A 00000000 0000FFFF eth3 00004F0A 00000000 0000FFFF \
-            br0 0000500A 00000000 00FFFFFF docker0 000011AC 00000000 0000FFFF wg0 0000520A 00000000 00FFFFFF
+            br0 0000500A 00000000 00FFFFFF docker0 000011AC 00000000 0000FFFF wg0 0000520A 00000000 00FFFFFF \
+            eth7 8000500A 00000000 80FFFFFF
     } >"$1/proc/net/route"
 }
 
@@ -133,7 +136,8 @@ doctor_made_up() {
             '^note  networks     eth2 .*it has no link' '^ok    networks     br0 10\.80\.0\.0/24' \
             '^note  networks     docker0 172\.17\.0\.0/16.*a bridge inside' '-> leave it out: .*,docker0$' \
             '^note  networks     wg0 .*, for btl/tcp alone: a tunnel' '^off   networks     eth3 .*is used by no lane' \
-            '^ok    networks     a job that names btl/sock uses eth0 eth1 eth2 br0 docker0 eth6 .IPv6. \(btl_sock_if' \
+            '^ok    networks     a job that names btl/sock uses eth0 eth1 eth2 br0 docker0 eth7 eth6 .IPv6. \(btl_sock_if' \
+            '^note  networks     eth7 10\.80\.0\.128/25.*half duplex' '^note  networks     eth7 10\.80\.0\.128/25 lies inside br0 10\.80\.0\.0/24' \
             '^note  networks     eth5 is down' '^note  networks     MTUs differ: eth0 9000, .*wg0 1420' \
             '^ok    GPU          NVIDIA H100' '^note  GPU .*no /dev/nvidiactl' '^note  /dev/shm     is not there'
     )
@@ -183,6 +187,19 @@ EOT
         '^FAIL  nodes +mpirun ended with status 3:' '\| node d does not answer'
 }
 
+# --job as the program of a job; and without one.
+doctor_job() {
+    local output
+    output=$(mpirun_run 2 --mca pml multilane --mca btl self,shm -- "$build/inst/bin/multilane-doctor" --job 2>&1) &&
+        grep -Eq ' shm:shm +[0-9.]+ +[0-9.]+ +[0-9.]+ *$' <<<"$output" &&
+        grep -q '^1 lanes of 1 nodes, each alone: 0 lead nowhere' <<<"$output" || { printf '%s\n' "$output"; return 1; }
+    output=$(mpirun_run 2 --mca pml ob1 -- "$build/inst/bin/multilane-doctor" --job 2>&1)
+    [ $? != 0 ] && grep -q '^multilane-doctor --job: this job does not run .*--mca pml multilane' <<<"$output" ||
+        { printf '%s\n' "$output"; return 1; }
+    output=$(doctor --job)
+    [ $? = 2 ] && grep 'no job has started this process: mpirun -n 2' <<<"$output"
+}
+
 doctor_bad_option() {
     local output
     output=$(doctor --page)
@@ -210,5 +227,6 @@ else
     else
         skip "${prefix}doctor.small-shm" "a small /dev/shm needs a mount namespace"
     fi
+    check "${prefix}doctor.job" doctor_job
     check "${prefix}doctor.bad-option" doctor_bad_option
 fi

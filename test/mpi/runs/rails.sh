@@ -324,6 +324,14 @@ rails_drain() {
         ! grep 'goes over the other lanes' <<<"$output"
 }
 beside check "${prefix}rails.drain" rails_drain
+# The only lane leads nowhere: 12 s, beside the one above.
+# shellcheck disable=SC2086
+rails_doctor_only() {
+    local output
+    output=$(rails_run 2 300 --at 0:silence:0 -- $one_each $sock -- "$build/inst/bin/multilane-doctor" --job 2>&1)
+    [ $? != 0 ] && grep 'lane sock to rank . of job .* nothing gets through' <<<"$output" || { printf '%s\n' "$output"; return 1; }
+}
+limit_s=25 beside check "${prefix}rails.doctor.only-one" rails_doctor_only
 wait
 # Collective operations by a leader of each node (coll/node): ranks in the order of nodes, in turn, on nodes of
 # unlike size; and all are told when the others are out of reach. Some 3 s each, in all 25.
@@ -366,6 +374,26 @@ check "${prefix}rails.whole-job" "$top/test/lab/rails" --rails 800 --hosts 4 --s
     "$build" "$mpirun" across $whole_jobs --map-by node --bind-to none --mca btl self,shm,sock
 # These measure, or fill the machine.
 check "${prefix}rails.sock.round-trip" rails_round_trip sock
+# Each lane of three hosts alone: one host's rail slows, leads nowhere, or is not there. 4 s each.
+# shellcheck disable=SC2086
+rails_doctor() { # STATUS BTL EVENT REGEX...
+    local output status wanted=$1 regex
+    output=$(rails_run 3 300,300 --hosts 3 --at "0:$3" -- --host a:1,b:1,c:1 --bind-to none --mca pml multilane \
+        --mca btl "self,shm,$2" -- "$build/inst/bin/multilane-doctor" --job 2>&1)
+    status=$?
+    printf '%s\n' "$output"
+    [ $status = "$wanted" ] || { echo "(ended with status $status)"; return 1; }
+    for regex in "a +b +$2:rail0 $rails_good" "a +b +$2:rail1 $rails_good" "a +c +$2:rail0 $rails_good" "${@:4}"; do
+        grep -Eq "^$regex" <<<"$output" || { echo "(nothing above matches: $regex)"; return 1; }
+    done
+}
+rails_good=' +[0-9.]+ +3[0-9.]+ +3[0-9.]+ *$'
+check "${prefix}rails.doctor.slow" rails_doctor 1 sock slow:1@c:30 '[ab] +c +sock:rail1 .* 3[0-9.]+ +3\.[0-9] +far slower: such lanes have 3'
+check "${prefix}rails.doctor.leads-nowhere" rails_doctor 1 sock silence:1@c \
+    '[ab] +c +sock:rail1 +does not connect: on [abc] it has no connection from rail1 ' '6 lanes of 3 nodes, each alone: 2 lead'
+check "${prefix}rails.doctor.leads-nowhere-tcp" rails_doctor 1 tcp silence:1@c \
+    '[ab] +c +tcp:rail1 +does not connect: on [abc] it did not answer for' '6 lanes of 3 nodes, each alone: 2 lead'
+check "${prefix}rails.doctor.not-there" rails_doctor 0 sock cut:1@c '  nodes with fewer than 2 such lanes: c$'
 check "${prefix}rails.sock.goes-on.cut" rails_sock_goes_on cut
 check "${prefix}rails.sock.goes-on.silence" rails_sock_goes_on silence
 rails_mpi rails.sock.64-ranks 64 0 --hosts 8 -- --host a:8,b:8,c:8,d:8,e:8,f:8,g:8,h:8 --bind-to none \

@@ -74,6 +74,12 @@ slurm_doctor_nodes() {
     [ $status = 0 ] && grep -q '^\(ok\|note\) *nodes *2 answered' <<<"$output"
 }
 
+# As the program of srun.
+slurm_doctor_job() {
+    slurm_says '^[0-9]* lanes of 2 nodes, each alone: 0 lead nowhere' slurm_srun 2 2 self,shm,tcp \
+        ../../inst/bin/multilane-doctor --job
+}
+
 # Starts what would go on for an hour, on both nodes, and waits until it does.
 slurm_begin() {
     local tries
@@ -140,6 +146,7 @@ if [ -n "${MULTILANE_SLURM_LAB:-}" ]; then
     check "${prefix}sbatch.across" slurm_says 'peer over tcp:wire1' slurm_sbatch 2 2 self,shm,tcp ring
     check "${prefix}doctor" slurm_doctor
     check "${prefix}doctor-nodes" slurm_doctor_nodes
+    check "${prefix}doctor-job" slurm_doctor_job
     check "${prefix}why" slurm_why
     check "${prefix}scancel" slurm_cancel
     check "${prefix}killed-process" slurm_killed
