@@ -362,6 +362,10 @@ static void bad_folders(void)
     (void) unlink(path);
     is_refused("rank 1 of 2 is not there");
     job.head[1].version--;
+    job.head[1].host[0] = '\033';
+    job_write();
+    is_refused("rank 1 of 2, or its node, cannot be");
+    job.head[1].host[0] = 'b';
     job.events[1][0] = (struct record_event){.kind = RECORD_DONE, .number = 0};
     job_write();
     is_refused("event 0 of 1 cannot be");

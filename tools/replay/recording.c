@@ -13,6 +13,16 @@
 /* Times and sizes beyond it are none, and sums of some stay far from the ends of their types. */
 #define VALUE_MOST (UINT64_C(1) << 56)
 
+/* Ends, and is fit to be printed. */
+static bool is_name(const char *text, size_t size)
+{
+    const char *end = memchr(text, 0, size);
+    for (; end && text < end; text++)
+        if ((unsigned char) *text <= ' ' || *text == 0x7f)
+            return false;
+    return end;
+}
+
 static bool head_check(const struct record_head *head, size_t bytes, struct model_error *why)
 {
     if (bytes < sizeof(*head) || head->magic != RECORD_MAGIC)
@@ -20,7 +30,7 @@ static bool head_check(const struct record_head *head, size_t bytes, struct mode
     if (head->version != RECORD_VERSION || head->event_bytes != sizeof(struct record_event))
         return model_fail(why, "it has version %u, and this program reads version %u",
                           head->version, RECORD_VERSION);
-    if (head->rank >= head->job_size || !memchr(head->host, 0, sizeof(head->host)))
+    if (head->rank >= head->job_size || !is_name(head->host, sizeof(head->host)))
         return model_fail(why, "rank %u of %u, or its node, cannot be", head->rank, head->job_size);
     return bytes >= sizeof(*head) + sizeof(struct record_event) ||
            model_fail(why, "nothing was recorded");
