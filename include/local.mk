@@ -12,4 +12,5 @@ noinst_HEADERS += \
 	include/compat/opal/mca/threads/pthreads/threads_pthreads_tsd.h \
 	include/compat/opal/mca/timer/linux/timer_linux.h
 noinst_HEADERS += \
-	include/multilane/extension.h include/multilane/measure.h include/multilane/page.h
+	include/multilane/extension.h include/multilane/measure.h include/multilane/page.h \
+	include/multilane/record.h

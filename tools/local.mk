@@ -53,7 +53,12 @@ libmultilane_tools_la_SOURCES = \
 	tools/lane/cluster_keys.c tools/lane/cluster_keys.h \
 	tools/lane/lane_input.c tools/lane/lane_input.h \
 	tools/lane/lane_of_times.c tools/lane/lane_of_times.h \
-	tools/lane/profile_write.c tools/lane/profile_write.h
+	tools/lane/profile_write.c tools/lane/profile_write.h \
+	tools/replay/goal.c \
+	tools/replay/match.c tools/replay/match.h \
+	tools/replay/recording.c tools/replay/recording.h \
+	tools/replay/replay.c tools/replay/replay.h \
+	tools/replay/report.c
 # As common/model is: every compiler decides the same.
 libmultilane_tools_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
 libmultilane_tools_la_LIBADD = libmultilane_common.la
@@ -64,7 +69,7 @@ multilane_plan_SOURCES = \
 	tools/plan_json.c \
 	tools/plan_report.h \
 	tools/plan_text.c
-multilane_plan_LDADD = libmultilane_tools.la
+multilane_plan_LDADD = libmultilane_tools.la -lm
 
 # Measures lanes, so it is an MPI program, built for the same Open MPI as the components.
 bin_PROGRAMS += multilane-calibrate

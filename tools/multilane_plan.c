@@ -10,6 +10,7 @@
 #include "plan_report.h"
 #include "tools/lane/lane_input.h"
 #include "tools/options.h"
+#include "tools/replay/replay.h"
 
 #define EXIT_INPUT  2 /* the file or the command line cannot be used */
 #define EXIT_OUTPUT 1 /* the result could not be written */
@@ -19,6 +20,8 @@
 
 struct options {
     const char *file;
+    const char *replay;
+    bool goal;
     bool equation, verbose, json, help, version;
     bool every_lane, stream, sync, registered;
     bool is_profile, same_node;
@@ -38,11 +41,14 @@ static const char usage[] =
     "\n"
     "  --equation           print the sizes that the threshold equation gives instead\n"
     "  --predict SIZE...    print times by protocol and stage for these sizes instead\n"
+    "  --replay FOLDER      print what the job recorded there takes over the lanes instead\n"
+    "  --goal               with that: print what it recorded for LogGOPSim, without FILE\n"
     "  --json               print for programs\n"
     "  --verbose            print the values of every term, and where attributes come from\n"
     "\n"
     "  --profile            FILE is a profile: print the plans of a job for each placement in it\n"
-    "  --ranks N            processes of each node that share its devices\n"
+    "  --ranks N            processes of each node that share its devices; with --replay, so many\n"
+    "                       ranks are on each node, one after the other\n"
     "  --same-node          the peer is on the same node, reached through the same devices\n"
     "  --stream             plan for a stream of messages: the slowest stage counts most\n"
     "  --sync               for synchronous sends\n"
@@ -93,6 +99,8 @@ static bool read_options(int argc, char **argv, struct options *options, struct 
 {
     const struct option_row rows[] = {{"equation", OPTION_FLAG, &options->equation, NULL},
                                       {"predict", OPTION_SEVERAL, options, read_size},
+                                      {"replay", OPTION_TEXT, &options->replay, NULL},
+                                      {"goal", OPTION_FLAG, &options->goal, NULL},
                                       {"json", OPTION_FLAG, &options->json, NULL},
                                       {"verbose", OPTION_FLAG, &options->verbose, NULL},
                                       {"profile", OPTION_FLAG, &options->is_profile, NULL},
@@ -118,6 +126,10 @@ static bool read_options(int argc, char **argv, struct options *options, struct 
     int first = options_read(argc, argv, rows, error);
     if (first < 0 || options->help || options->version)
         return first >= 0;
+    if (options->goal && !options->replay)
+        return model_fail(error, "--goal is an option of --replay FOLDER");
+    if (options->goal && first == argc)
+        return true;
     if (first == argc)
         return model_fail(error, "a FILE is missing; --help says how it is called");
     options->file = argv[first];
@@ -170,6 +182,14 @@ static void write_text(const struct options *options, const struct plan_report *
         plan_text_plan(stdout, report);
 }
 
+static int written(void)
+{
+    if (!fflush(stdout) && !ferror(stdout))
+        return EXIT_SUCCESS;
+    fprintf(stderr, "multilane-plan: standard output cannot be written\n");
+    return EXIT_OUTPUT;
+}
+
 static int write_report(const struct options *options, const struct plan_report *report,
                         const struct equation_range *ranges, uint32_t equation_count)
 {
@@ -177,11 +197,7 @@ static int write_report(const struct options *options, const struct plan_report 
         plan_json(stdout, report, ranges, equation_count);
     else
         write_text(options, report, ranges, equation_count);
-    if (fflush(stdout) || ferror(stdout)) {
-        fprintf(stderr, "multilane-plan: standard output cannot be written\n");
-        return EXIT_OUTPUT;
-    }
-    return EXIT_SUCCESS;
+    return written();
 }
 
 static int fail_input(const struct model_error *error)
@@ -224,6 +240,15 @@ static int run(const struct options *options, const struct lane_file *file,
     return status;
 }
 
+/* The lanes of peers there; none may be left. */
+static void lanes_place(const struct lane_file *file, enum profile_placement placement,
+                        struct lane_file *placed)
+{
+    *placed = *file;
+    placed->lane_count = profile_lanes(file, placement, placed->lanes, &placed->groups[0]);
+    placed->group_count = placed->groups[0].bandwidth_bytes_s > 0;
+}
+
 /* For each placement what a job does toward its peers there. */
 static int run_placements(const struct options *options, const struct lane_file *file,
                           const struct cluster_model *cluster)
@@ -234,9 +259,7 @@ static int run_placements(const struct options *options, const struct lane_file 
     bool any = false;
     for (int i = 0; i < PROFILE_PLACEMENTS && status == EXIT_SUCCESS; i++) {
         enum profile_placement placement = (enum profile_placement) i;
-        placed = *file;
-        placed.lane_count = profile_lanes(file, placement, placed.lanes, &placed.groups[0]);
-        placed.group_count = placed.groups[0].bandwidth_bytes_s > 0;
+        lanes_place(file, placement, &placed);
         if (!placed.lane_count)
             continue;
         any = true;
@@ -248,6 +271,66 @@ static int run_placements(const struct options *options, const struct lane_file 
     if (!any)
         model_fail(&error, "it has no lane of a placement, so it is no profile");
     return any ? status : fail_file(options->file, &error);
+}
+
+/* --- a recorded job --------------------------------------------------------------------------- */
+
+/* Plans for one message and for a stream. */
+static bool lanes_plan(const struct options *options, const struct lane_file *file,
+                       enum replay_place place, struct replay_lanes *lanes,
+                       struct model_error *error)
+{
+    struct plan_input *input = &lanes->input[place];
+    fill_input(options, file, input);
+    for (int view = 0; view < 2 && file->lane_count; view++) {
+        input->view = (enum cost_view) view;
+        if (!(lanes->plan[place][view] = plan_build(input, error)))
+            return false;
+    }
+    return true;
+}
+
+static int run_goal(const struct options *options)
+{
+    struct recording recording;
+    struct model_error error;
+    if (!recording_load(options->replay, &recording, &error))
+        return fail_input(&error);
+    bool is_good = replay_goal(stdout, &recording, &error);
+    recording_free(&recording);
+    return is_good ? written() : fail_input(&error);
+}
+
+static int run_replay(const struct options *options, const struct lane_file *file)
+{
+    static struct lane_file placed[REPLAY_PLACES];
+    static struct replay_lanes lanes;
+    struct recording recording;
+    struct replay_result result = {.ranks = NULL};
+    struct model_error error;
+    bool is_good = true, is_placed = false;
+    if (!recording_load(options->replay, &recording, &error))
+        return fail_input(&error);
+    lanes.is_profile = file->has_profile;
+    lanes.ranks_a_node = options->ranks;
+    for (uint32_t i = 0; i < file->lane_count; i++)
+        is_placed = is_placed || strchr(file->lanes[i].name, '@');
+    for (int i = 0; i < REPLAY_PLACES && is_good; i++) {
+        placed[i] = *file;
+        if (is_placed) /* as in a profile */
+            lanes_place(file, i == REPLAY_BETWEEN ? PROFILE_HOST : PROFILE_NODE, &placed[i]);
+        if (!placed[i].lane_count && i == REPLAY_IN_NODE)
+            lanes_place(file, PROFILE_CACHE, &placed[i]);
+        is_good = lanes_plan(options, &placed[i], (enum replay_place) i, &lanes, &error);
+    }
+    is_good = is_good && replay_run(&recording, &lanes, &result, &error);
+    if (is_good)
+        (options->json ? replay_json : replay_text)(stdout, &recording, &result);
+    for (int i = 0; i < REPLAY_PLACES * 2; i++)
+        plan_free(lanes.plan[i / 2][i % 2]);
+    replay_free(&result);
+    recording_free(&recording);
+    return is_good ? written() : fail_file(options->file, &error);
 }
 
 int main(int argc, char **argv)
@@ -262,8 +345,12 @@ int main(int argc, char **argv)
         return fputs(options.help ? usage : "multilane-plan " PACKAGE_VERSION "\n", stdout) < 0
                    ? EXIT_OUTPUT
                    : EXIT_SUCCESS;
+    if (options.goal)
+        return run_goal(&options);
     if (!lane_input_read(options.file, &file, &cluster, &error))
         return fail_input(&error);
+    if (options.replay)
+        return run_replay(&options, &file);
     if (options.is_profile && options.json) {
         model_fail(&error, "--profile prints several plans, and --json one object");
         return fail_input(&error);

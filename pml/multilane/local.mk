@@ -122,6 +122,7 @@ multilane_sources = \
 	pml/multilane/entry/module.c \
 	pml/multilane/entry/probe.c \
 	pml/multilane/entry/progress_thread.c pml/multilane/entry/progress_thread.h \
+	pml/multilane/entry/recording.c pml/multilane/entry/recording.h \
 	pml/multilane/entry/recv.c \
 	pml/multilane/entry/send.c \
 	pml/multilane/entry/service.c \

@@ -130,6 +130,11 @@ check_PROGRAMS += test/mpi/shm_confine
 test_mpi_shm_confine_SOURCES = test/mpi/shm_confine.c test/mpi/refuse.h
 
 # A rank that the other one waits for.
+check_PROGRAMS += test/mpi/steps
+test_mpi_steps_SOURCES = test/mpi/steps.c
+test_mpi_steps_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_steps_LDFLAGS = $(mpi_link_flags)
+test_mpi_steps_LDADD = $(OMPI_LIBS)
 check_PROGRAMS += test/mpi/waited
 test_mpi_waited_SOURCES = test/mpi/waited.c
 test_mpi_waited_CPPFLAGS = $(MPI_CPPFLAGS)

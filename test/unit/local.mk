@@ -9,7 +9,8 @@ model_tests = \
 	test/unit/model_learned \
 	test/unit/model_number \
 	test/unit/model_plan \
-	test/unit/model_property
+	test/unit/model_property \
+	test/unit/replay
 check_PROGRAMS += $(model_tests)
 TESTS += $(model_tests)
 noinst_HEADERS += test/unit/check.h test/unit/model_lanes.h
@@ -33,6 +34,7 @@ test_unit_model_learned_LDADD = libmultilane_common.la -lm
 test_unit_model_number_LDADD = libmultilane_tools.la
 test_unit_model_plan_LDADD = libmultilane_common.la
 test_unit_model_property_LDADD = libmultilane_tools.la
+test_unit_replay_LDADD = libmultilane_tools.la -lm
 
 # What multilane-top concludes from pages.
 check_PROGRAMS += test/unit/top_why

@@ -23,6 +23,7 @@ struct parameters parameters = {
     .profile = "auto",
     .learn = 1,
     .blackbox = "",
+    .record = "",
     .device_code = "auto",
     .device_measure_ms = 5,
     .bias = MODEL_BIAS_DEFAULT,
@@ -67,6 +68,9 @@ static const struct param rows[] = {
     {"blackbox", PARAM_STRING, &parameters.blackbox, NULL,
      "a folder: each rank keeps its waits and its last 4096 calls in a file there, which stays if "
      "the rank ends before MPI_Finalize is over (multilane-top --read FOLDER); empty: none"},
+    {"record", PARAM_STRING, &parameters.record, NULL,
+     "a folder: each rank records its messages in a file there, up to 256 MiB "
+     "(multilane-plan --replay FOLDER); empty: none"},
     {"lane_attr", PARAM_STRING, &parameters.lane_attr, NULL,
      "attributes of lanes: BTL[:device]:key=value,... in seconds and bytes a second"},
     {"progress_thread", PARAM_INT, &parameters.progress_thread, NULL,

@@ -31,6 +31,7 @@ struct parameters {
     int lost_s;
     int hang_s;
     const char *blackbox;
+    const char *record;
     const char *lane_attr;
     int progress_thread;
     struct param_word wait; /* enum wait_mode */

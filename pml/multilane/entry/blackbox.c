@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keeps the last calls of MPI in the file of this process: its functions stand before those of the
- * module only in jobs that ask for it, so that others pay nothing. */
+/* Keeps the last calls of MPI in the file of this process, or all in its recording: its functions
+ * stand before those of the module only in jobs that ask for it, so that others pay nothing. */
 #include "entry/blackbox.h"
 
 #include <stdatomic.h>
@@ -8,6 +8,8 @@
 #include "base/own_page.h"
 #include "common/compat/collective.h"
 #include "entry/calls.h"
+#include "entry/recording.h"
+#include "report/wait_rows.h"
 #include "request/wait_story.h"
 
 /* The clock is read once for so many events; rounds of progress read it, too. */
@@ -39,14 +41,6 @@ static uint32_t number_draw(void)
     return number;
 }
 
-/* A number that tells communicators apart, alike in all their processes. */
-static uint32_t comm_number(const ompi_communicator_t *comm)
-{
-    uint64_t base, sub;
-    compat_comm_cid(comm, &base, &sub);
-    return (uint32_t) (sub ^ sub >> 32) + (base == sub ? 0 : 31 * (uint32_t) (base ^ base >> 32));
-}
-
 static inline struct page_event *event_put(enum page_event_kind kind,
                                            const ompi_communicator_t *comm, int rank, int tag,
                                            size_t bytes)
@@ -55,7 +49,7 @@ static inline struct page_event *event_put(enum page_event_kind kind,
     struct page_event *event = &own_events[number % PAGE_EVENTS];
     *event = (struct page_event){.time_ns = event_time(number),
                                  .number = number,
-                                 .comm = comm_number(comm),
+                                 .comm = page_comm_number(comm),
                                  .rank = rank,
                                  .tag = tag,
                                  .bytes = bytes < UINT32_MAX ? (uint32_t) bytes : UINT32_MAX,
@@ -66,7 +60,9 @@ static inline struct page_event *event_put(enum page_event_kind kind,
 static inline void note(enum page_event_kind kind, const ompi_communicator_t *comm, int rank,
                         int tag, size_t bytes)
 {
-    event_put(kind, comm, rank, tag, bytes)->collective = (uint8_t) compat_collective_of_tag(tag);
+    if (own_events)
+        event_put(kind, comm, rank, tag, bytes)->collective =
+            (uint8_t) compat_collective_of_tag(tag);
 }
 
 void blackbox_call(ompi_communicator_t *comm, enum multilane_call call, int root, uint64_t bytes,
@@ -84,35 +80,60 @@ void blackbox_call(ompi_communicator_t *comm, enum multilane_call call, int root
     event->first = (uint16_t) ompi_group_get_proc_name(comm->c_local_group, 0).vpid;
 }
 
+/* The box and the recording have the same calls; returns the recording's number. */
+static uint32_t note_call(bool sends, const ompi_communicator_t *comm, int rank, int tag,
+                          size_t count, const ompi_datatype_t *datatype)
+{
+    size_t bytes = count * datatype->super.size;
+    note(sends ? PAGE_EVENT_SEND : PAGE_EVENT_RECEIVE, comm, rank, tag, bytes);
+    return recording_call(sends, comm, rank, tag, bytes);
+}
+
+/* Nothing waits for such a send. */
+static bool is_buffered(mca_pml_base_send_mode_t mode)
+{
+    return mode == MCA_PML_BASE_SEND_BUFFERED;
+}
+
 static int noted_isend(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
                        int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
                        ompi_request_t **request)
 {
-    note(PAGE_EVENT_SEND, comm, destination, tag, count * datatype->super.size);
-    return box.below.pml_isend(buffer, count, datatype, destination, tag, mode, comm, request);
+    uint32_t number = note_call(true, comm, destination, tag, count, datatype);
+    int rc = box.below.pml_isend(buffer, count, datatype, destination, tag, mode, comm, request);
+    recording_goes_on(number, rc == OMPI_SUCCESS && !is_buffered(mode) ? *request : NULL);
+    return rc;
 }
 
 static int noted_send(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
                       int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
 {
-    note(PAGE_EVENT_SEND, comm, destination, tag, count * datatype->super.size);
-    return box.below.pml_send(buffer, count, datatype, destination, tag, mode, comm);
+    uint32_t number = note_call(true, comm, destination, tag, count, datatype);
+    int rc = box.below.pml_send(buffer, count, datatype, destination, tag, mode, comm);
+    if (is_buffered(mode))
+        recording_goes_on(number, NULL);
+    else
+        recording_done(number, comm, NULL);
+    return rc;
 }
 
 static int noted_irecv(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
                        ompi_communicator_t *comm, ompi_request_t **request)
 {
-    note(PAGE_EVENT_RECEIVE, comm, source, tag, count * datatype->super.size);
-    return box.below.pml_irecv(buffer, count, datatype, source, tag, comm, request);
+    uint32_t number = note_call(false, comm, source, tag, count, datatype);
+    int rc = box.below.pml_irecv(buffer, count, datatype, source, tag, comm, request);
+    recording_goes_on(number, rc == OMPI_SUCCESS ? *request : NULL);
+    return rc;
 }
 
 static int noted_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
                       ompi_communicator_t *comm, ompi_status_public_t *status)
 {
     ompi_status_public_t got = {.MPI_SOURCE = source, .MPI_TAG = tag};
-    note(PAGE_EVENT_RECEIVE, comm, source, tag, count * datatype->super.size);
+    uint32_t number = note_call(false, comm, source, tag, count, datatype);
     int rc = box.below.pml_recv(buffer, count, datatype, source, tag, comm, &got);
     note(PAGE_EVENT_GOT, comm, got.MPI_SOURCE, got.MPI_TAG, got._ucount);
+    recording_done(number, comm, &got);
     if (status != MPI_STATUS_IGNORE)
         OMPI_COPY_STATUS(status, got, false);
     return rc;
@@ -132,9 +153,10 @@ static int noted_start(size_t count, ompi_request_t **requests)
 
 void blackbox_begin(mca_pml_base_module_t *module)
 {
-    if (!own_events)
-        return;
+    recording_begin(module);
     box.below = *module;
+    if (!own_events && !recording_is_on())
+        return;
     atomic_store_explicit(&box.count, 0, memory_order_relaxed);
     module->pml_isend = noted_isend;
     module->pml_send = noted_send;
@@ -145,6 +167,7 @@ void blackbox_begin(mca_pml_base_module_t *module)
 
 void blackbox_end(mca_pml_base_module_t *module)
 {
-    if (own_events)
+    if (module->pml_send == noted_send)
         *module = box.below;
+    recording_end(module);
 }

@@ -137,6 +137,12 @@ static void peer_met(struct peer *peer, uint32_t window)
     watch_met(peer);
 }
 
+/* Requests are started by the functions that stand before the module's, too. */
+static int requests_start(size_t count, ompi_request_t **requests)
+{
+    return mca_pml.pml_start(count, requests);
+}
+
 /* Fills the tables by which lower layers call upper ones. */
 static void tables_hand_down(void)
 {
@@ -147,7 +153,7 @@ static void tables_hand_down(void)
     learning_begin();
     contact_events.met = peer_met;
     request_calls =
-        (struct request_calls){.start = module_start, .cancel_send = send_request_cancel};
+        (struct request_calls){.start = requests_start, .cancel_send = send_request_cancel};
 }
 
 int module_enable(bool enable)

@@ -5,6 +5,7 @@
 #include "base/parameters.h"
 #include "common/compat/pml.h"
 #include "entry/blackbox.h"
+#include "entry/recording.h"
 #include "match/comm.h"
 #include "report/collectives.h"
 #include "request/wait_story.h"
@@ -13,9 +14,10 @@
 #define LOOK_NS    100000000u
 #define LOOK_TURNS 16u /* between looks at the clock */
 
+/* Where messages are recorded, collectives are to go by messages. */
 static bool shares(void)
 {
-    return waiting_shares_now();
+    return !recording_is_on() && waiting_shares_now();
 }
 
 static bool has_changed(const struct multilane_wait *wait)

@@ -30,6 +30,13 @@ void page_comm_of(const ompi_communicator_t *comm, struct page_comm *to)
     memcpy(to->name, compat_comm_name(comm), strnlen(compat_comm_name(comm), PAGE_NAME - 1));
 }
 
+uint32_t page_comm_number(const ompi_communicator_t *comm)
+{
+    uint64_t base, sub;
+    compat_comm_cid(comm, &base, &sub);
+    return (uint32_t) (sub ^ sub >> 32) + (base == sub ? 0 : 31 * (uint32_t) (base ^ base >> 32));
+}
+
 /* Relaxed, both: what other threads move meanwhile is told next time. */
 static enum page_stage receive_stage(const struct recv_request *receive, uint64_t *left)
 {

@@ -4,7 +4,7 @@
 # job never notices it.
 inside_top=$build/multilane-top
 # Pages are the same in each series.
-elsewhere_only 'series=inside.@(hangs|hang_s|left.hung.KILL|left.none|no-memfd|transports|events|monitoring|queues.*)'
+elsewhere_only 'series=inside.@(hangs|hang_s|left.hung.KILL|left.none|record*|no-memfd|transports|events|monitoring|queues.*)'
 
 # hangs.py starts its jobs itself: all kinds on 4.1.
 if [ -n "$MULTILANE_LONG" ]; then inside_count=50; elif [ -z "$whole" ]; then inside_count=3; else inside_count=10; fi
@@ -171,6 +171,26 @@ inside_left_none() {
 check "${prefix}inside.left.none" inside_left_none
 mpi_says inside.left.no-folder "pml_multilane_blackbox /nonexistent: rank 0 cannot keep a file there: No such file" 2 \
     --mca pml multilane --mca btl self,shm --mca pml_multilane_blackbox /nonexistent -- ring
+
+# A recording has all messages of a job, also those of persistent requests, and says where it cannot be made. In 10
+# steps of two ranks 78 messages of 182,784 B, and those of MPI_Allreduce. Takes a second.
+inside_record() {
+    local folder=$build/inside.record
+    rm -rf "$folder" && mkdir "$folder" &&
+        mpirun_run 2 --mca pml multilane --mca btl self,shm --mca pml_multilane_record "$folder" -- steps 10 8192 100 &&
+        "$build/multilane-plan" --replay "$folder" --json - <<<$'[lane shm]\nlatency = 1e-7\noverhead = 1e-7\nbandwidth = 1e10' |
+        python3 -c 'import json, sys
+said = json.load(sys.stdin)
+print(said)
+assert 88 <= said["messages"] <= 120 and 182864 <= said["bytes"] <= 184000 and not said["unmatched"] and not said["cut"]
+assert all(rank["computes_s"] > 0.001 and rank["takes_s"] > 0 for rank in said["ranks"])
+assert 0.001 < said["takes_s"] < 1 and 0.001 < said["recorded_s"]'
+}
+check "${prefix}inside.record" inside_record
+mpi_says inside.record.no-folder "pml_multilane_record /nonexistent: rank 0 records no further: No such file" 2 \
+    --mca pml multilane --mca btl self,shm --mca pml_multilane_record /nonexistent -- steps 1
+mpi_says inside.record.threads "pml_multilane_record: rank 0 has several threads for MPI" 2 \
+    --mca pml multilane --mca btl self,shm --mca pml_multilane_record "$build" --mca pml_multilane_progress_thread 1 -- steps 1
 
 # For how long a rank has waited, by kind and for whom, is what it measures itself. Beside other processes the
 # system may stop it anywhere in the call.

@@ -77,6 +77,27 @@ rails_round_trip() { # LANE
     grep -E "$1:rail0 +send +inf +(3|4|5)(\.[0-9]+)?ms .*latency measured" <<<"$output"
 }
 
+# A job recorded over one rail, replayed over two, takes about what it takes over two; and the other way round. 5 s.
+# shellcheck disable=SC2086
+rails_replay() {
+    local folder=$build/rails.record plan=$build/multilane-plan rates=400 rail status=0
+    rm -rf "$folder" && mkdir "$folder" "$folder/0" "$folder/1" || return 1
+    for rail in 0 1; do
+        rails_run 2 $rates -- $one_each $tcp --mca pml_multilane_record "$folder/$rail" -- steps 12 4000000 2000 || return 1
+        rates=400,400
+    done
+    for rail in 0 1; do
+        printf '[lane rail%d]\nlatency = 20e-6\noverhead = 10e-6\nbandwidth = 47e6\ncan = send\n' $rail >>"$folder/lanes"
+        python3 -c 'import json, sys
+ran, replayed = (json.load(open(name)) for name in sys.argv[1:])
+print("run", ran["recorded_s"], "replayed", replayed["takes_s"])
+assert abs(replayed["takes_s"] / ran["recorded_s"] - 1) < 0.25' \
+            <("$plan" --json --replay "$folder/$rail" "$folder/lanes") \
+            <("$plan" --json --replay "$folder/$((1 - rail))" "$folder/lanes") || status=1
+    done
+    return $status
+}
+
 # Where a plan over several lanes switches, by hand: every lane 100 MB/s, 20 us, overhead 10 us. Eager 10 us
 # a lane; rendezvous 0.99 * (80 + 20 for the handshake + 10 a lane); 1 % of the time a byte: with two lanes
 # (118.8 - 20) us / 50 fs, with three (128.7 - 30) us / 33.3 fs. With a lane of 10 us and 50 MB/s for eager
@@ -373,6 +394,7 @@ if [ -n "$MULTILANE_LONG" ]; then whole_jobs=20; elif [ -z "$whole" ]; then whol
 check "${prefix}rails.whole-job" "$top/test/lab/rails" --rails 800 --hosts 4 --slots 2 -- "$top/test/mpi/hangs.py" \
     "$build" "$mpirun" across $whole_jobs --map-by node --bind-to none --mca btl self,shm,sock
 # These measure, or fill the machine.
+check "${prefix}rails.replay" rails_replay
 check "${prefix}rails.sock.round-trip" rails_round_trip sock
 # Each lane of three hosts alone: one host's rail slows, leads nowhere, or is not there. 4 s each.
 # shellcheck disable=SC2086

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is recorded: the calls that begin messages, and which of them a call finds complete. Time
+ * within a recorded call is the messages', all other time the program's own. */
+#define _GNU_SOURCE
+#include "entry/recording.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/own_page.h"
+#include "base/parameters.h"
+#include "common/lock/clock.h"
+#include "report/wait_rows.h"
+#include "request/request.h"
+
+/* In the upper half of the number that requests have for the order of messages. */
+#define REQUEST_MARK (UINT64_C(0x4d4c7265) << 32)
+
+static struct {
+    FILE *file; /* null: there is none, or it is full */
+    uint64_t room_bytes;
+    uint32_t count;    /* of events */
+    unsigned inside;   /* recorded calls that have not returned: one may make others */
+    uint64_t began_ns; /* by the clock of the node, as what follows */
+    uint64_t left_ns;  /* the last call returned */
+    uint64_t computed_ns;
+    bool is_hooked;
+    mca_pml_base_module_t below;     /* the functions without a recording, */
+    ompi_request_fns_t plain;        /* those for waits and tests, */
+    ompi_request_free_fn_t frees[2]; /* and those of requests: of receives, of sends */
+} recording;
+
+/* --- the file --------------------------------------------------------------------------------- */
+
+/* One sentence of each rank. */
+static void file_end(bool is_good)
+{
+    int why = errno;
+    if (recording.file && fclose(recording.file) != 0 && is_good) {
+        is_good = false;
+        why = errno;
+    }
+    recording.file = NULL;
+    if (!is_good)
+        opal_output(0, "multilane: pml_multilane_record %s: rank %u records no further: %s.",
+                    parameters.record, own_page->me.rank, strerror(why));
+}
+
+static bool file_write(const void *bytes, size_t count)
+{
+    errno = EFBIG;
+    if (count > recording.room_bytes)
+        return false;
+    recording.room_bytes -= count;
+    return fwrite(bytes, count, 1, recording.file) == 1;
+}
+
+/* A write beyond the limit of the process would end it by a signal. */
+static uint64_t bytes_allowed(void)
+{
+    struct rlimit limit;
+    bool is_less = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < RECORD_BYTES_MOST;
+    return is_less ? limit.rlim_cur : RECORD_BYTES_MOST;
+}
+
+static bool file_begin(void)
+{
+    char path[PATH_MAX];
+    struct record_head head = {.magic = RECORD_MAGIC,
+                               .version = RECORD_VERSION,
+                               .event_bytes = sizeof(struct record_event),
+                               .job = own_page->me.job,
+                               .rank = own_page->me.rank,
+                               .job_size = own_page->job_size,
+                               .began_ns = clock_read_ns(CLOCK_REALTIME)};
+    memcpy(head.host, own_page->host, sizeof(head.host));
+    snprintf(path, sizeof(path), "%s/" RECORD_FILE_NAME ".%u.%u", parameters.record, head.job,
+             head.rank);
+    (void) unlink(path); /* of a job that had the same number */
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    recording.file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    recording.room_bytes = bytes_allowed();
+    if (recording.file && file_write(&head, sizeof(head)) && fflush(recording.file) == 0)
+        return true;
+    file_end(false);
+    return false;
+}
+
+/* --- events ----------------------------------------------------------------------------------- */
+
+bool recording_is_on(void)
+{
+    return recording.file;
+}
+
+static uint64_t now_ns(void)
+{
+    return clock_read_ns(CLOCK_MONOTONIC);
+}
+
+static void enter(void)
+{
+    if (recording.inside++ == 0)
+        recording.computed_ns += now_ns() - recording.left_ns;
+}
+
+static void leave(void)
+{
+    if (--recording.inside == 0)
+        recording.left_ns = now_ns();
+}
+
+static void add(struct record_event event)
+{
+    uint64_t when_ns = event.kind == RECORD_END ? recording.left_ns : now_ns();
+    event.time_ns = when_ns - recording.began_ns;
+    event.computed_ns = recording.computed_ns;
+    recording.computed_ns = 0;
+    recording.count++;
+    if (recording.file && !file_write(&event, sizeof(event)))
+        file_end(false);
+}
+
+static uint32_t rank_in_world(const ompi_communicator_t *comm, int rank)
+{
+    struct page_process process = page_process_of(comm, rank);
+    return rank >= 0 && process.job == own_page->me.job ? process.rank : RECORD_ANY;
+}
+
+uint32_t recording_call(bool sends, const ompi_communicator_t *comm, int rank, int tag,
+                        uint64_t bytes)
+{
+    uint32_t number = recording.count;
+    if (!recording.is_hooked)
+        return 0;
+    enter();
+    add((struct record_event){.bytes = bytes,
+                              .peer = rank_in_world(comm, rank),
+                              .comm = page_comm_number(comm),
+                              .tag = tag,
+                              .kind = sends ? RECORD_SEND : RECORD_RECEIVE});
+    return number;
+}
+
+static void add_done(uint32_t number, const ompi_communicator_t *comm,
+                     const ompi_status_public_t *status)
+{
+    struct record_event event = {.peer = RECORD_ANY, .number = number, .kind = RECORD_DONE};
+    if (status && !status->_cancelled) {
+        event.peer = rank_in_world(comm, status->MPI_SOURCE);
+        event.tag = status->MPI_TAG;
+        event.bytes = status->_ucount;
+    }
+    add(event);
+}
+
+void recording_done(uint32_t number, const ompi_communicator_t *comm,
+                    const ompi_status_public_t *status)
+{
+    if (!recording.is_hooked)
+        return;
+    add_done(number, comm, status);
+    leave();
+}
+
+/* --- requests --------------------------------------------------------------------------------- */
+
+static bool is_send(const ompi_request_t *request)
+{
+    return ((const mca_pml_base_request_t *) request)->req_type == MCA_PML_REQUEST_SEND;
+}
+
+static void request_mark(uint32_t number, ompi_request_t *request)
+{
+    ((mca_pml_base_request_t *) request)->req_sequence = REQUEST_MARK | number;
+}
+
+static void request_done(ompi_request_t *request)
+{
+    mca_pml_base_request_t *base = (mca_pml_base_request_t *) request;
+    if (base->req_sequence >> 32 != REQUEST_MARK >> 32)
+        return;
+    add_done((uint32_t) base->req_sequence, base->req_comm,
+             is_send(request) ? NULL : &request->req_status);
+    base->req_sequence = 0;
+}
+
+/* Waits and tests free what they find complete, if it is not persistent. */
+static int recorded_free(ompi_request_t **request)
+{
+    ompi_request_t *ours = *request;
+    ours->req_free = recording.frees[is_send(ours)];
+    if (request_is_complete(ours))
+        request_done(ours);
+    return ours->req_free(request);
+}
+
+void recording_goes_on(uint32_t number, ompi_request_t *request)
+{
+    if (!recording.is_hooked)
+        return;
+    if (request && request != compat_empty_send_request()) {
+        request_mark(number, request);
+        recording.frees[is_send(request)] = request->req_free;
+        request->req_free = recorded_free;
+    }
+    leave();
+}
+
+static void persistent_done(size_t count, ompi_request_t **requests)
+{
+    for (size_t i = 0; i < count; i++)
+        if (requests[i]->req_type == OMPI_REQUEST_PML && requests[i]->req_persistent &&
+            requests[i]->req_state == OMPI_REQUEST_INACTIVE)
+            request_done(requests[i]);
+}
+
+/* --- other calls ------------------------------------------------------------------------------ */
+
+/* Open MPI's function, with the time that it takes; some of `requests` may be complete then. */
+#define RECORDED(name, function, parameters, arguments, count, requests)                           \
+    static int recorded_##name parameters                                                          \
+    {                                                                                              \
+        enter();                                                                                   \
+        int rc = recording.function arguments;                                                     \
+        persistent_done(count, requests);                                                          \
+        leave();                                                                                   \
+        return rc;                                                                                 \
+    }
+#define LIST   size_t count, ompi_request_t **list
+#define STATUS ompi_status_public_t *status
+
+RECORDED(test, plain.req_test, (ompi_request_t * *list, int *done, STATUS), (list, done, status), 1,
+         list)
+RECORDED(test_any, plain.req_test_any, (LIST, int *index, int *done, STATUS),
+         (count, list, index, done, status), count, list)
+RECORDED(test_all, plain.req_test_all, (LIST, int *done, STATUS), (count, list, done, status),
+         count, list)
+RECORDED(test_some, plain.req_test_some, (LIST, int *done, int *indices, STATUS),
+         (count, list, done, indices, status), count, list)
+RECORDED(wait, plain.req_wait, (ompi_request_t * *list, STATUS), (list, status), 1, list)
+RECORDED(wait_any, plain.req_wait_any, (LIST, int *index, STATUS), (count, list, index, status),
+         count, list)
+RECORDED(wait_all, plain.req_wait_all, (LIST, STATUS), (count, list, status), count, list)
+RECORDED(wait_some, plain.req_wait_some, (LIST, int *done, int *indices, STATUS),
+         (count, list, done, indices, status), count, list)
+RECORDED(probe, below.pml_probe, (int source, int tag, ompi_communicator_t *comm, STATUS),
+         (source, tag, comm, status), 0, NULL)
+RECORDED(iprobe, below.pml_iprobe,
+         (int source, int tag, ompi_communicator_t *comm, int *found, STATUS),
+         (source, tag, comm, found, status), 0, NULL)
+RECORDED(mprobe, below.pml_mprobe,
+         (int source, int tag, ompi_communicator_t *comm, ompi_message_t **message, STATUS),
+         (source, tag, comm, message, status), 0, NULL)
+RECORDED(improbe, below.pml_improbe,
+         (int source, int tag, ompi_communicator_t *comm, int *found, ompi_message_t **message,
+          STATUS),
+         (source, tag, comm, found, message, status), 0, NULL)
+
+static int recorded_imrecv(void *buffer, size_t count, ompi_datatype_t *datatype,
+                           ompi_message_t **message, ompi_request_t **request)
+{
+    uint32_t number = recording_call(false, (*message)->comm, MPI_ANY_SOURCE, MPI_ANY_TAG,
+                                     count * datatype->super.size);
+    int rc = recording.below.pml_imrecv(buffer, count, datatype, message, request);
+    recording_goes_on(number, rc == OMPI_SUCCESS ? *request : NULL);
+    return rc;
+}
+
+static int recorded_mrecv(void *buffer, size_t count, ompi_datatype_t *datatype,
+                          ompi_message_t **message, ompi_status_public_t *status)
+{
+    ompi_request_t *request;
+    int rc = recorded_imrecv(buffer, count, datatype, message, &request);
+    return rc == OMPI_SUCCESS ? ompi_request_wait(&request, status) : rc;
+}
+
+/* Several start in one call. Nothing waits for a buffered send. */
+static int recorded_start(size_t count, ompi_request_t **requests)
+{
+    uint32_t first = recording.count;
+    for (size_t i = 0; i < count; i++) {
+        const mca_pml_base_request_t *base = (const mca_pml_base_request_t *) requests[i];
+        recording_call(is_send(requests[i]), base->req_comm, base->req_peer, base->req_tag,
+                       base->req_count * base->req_datatype->super.size);
+    }
+    int rc = recording.below.pml_start(count, requests);
+    for (size_t i = 0; i < count; i++) {
+        const mca_pml_base_send_request_t *send = (mca_pml_base_send_request_t *) requests[i];
+        if (!is_send(requests[i]) || send->req_send_mode != MCA_PML_BASE_SEND_BUFFERED)
+            request_mark(first + (uint32_t) i, requests[i]);
+        leave();
+    }
+    return rc;
+}
+
+/* --- its life --------------------------------------------------------------------------------- */
+
+void recording_begin(mca_pml_base_module_t *module)
+{
+    if (parameters.record[0] && opal_using_threads())
+        opal_output(0,
+                    "multilane: pml_multilane_record: rank %u has several threads for MPI, and "
+                    "is not recorded.",
+                    own_page->me.rank);
+    if (!parameters.record[0] || opal_using_threads() || !file_begin())
+        return;
+    recording.is_hooked = true;
+    recording.count = recording.inside = 0;
+    recording.computed_ns = 0;
+    recording.began_ns = recording.left_ns = now_ns();
+    recording.below = *module;
+    recording.plain = ompi_request_functions;
+    ompi_request_functions = (ompi_request_fns_t){
+        recorded_test, recorded_test_any, recorded_test_all, recorded_test_some,
+        recorded_wait, recorded_wait_any, recorded_wait_all, recorded_wait_some};
+    module->pml_probe = recorded_probe;
+    module->pml_iprobe = recorded_iprobe;
+    module->pml_mprobe = recorded_mprobe;
+    module->pml_improbe = recorded_improbe;
+    module->pml_imrecv = recorded_imrecv;
+    module->pml_mrecv = recorded_mrecv;
+    module->pml_start = recorded_start;
+}
+
+void recording_end(mca_pml_base_module_t *module)
+{
+    if (!recording.is_hooked)
+        return;
+    add((struct record_event){.peer = RECORD_ANY, .kind = RECORD_END});
+    if (recording.file)
+        file_end(true);
+    recording.is_hooked = false;
+    ompi_request_functions = recording.plain;
+    *module = recording.below;
+}

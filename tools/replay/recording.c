@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads the files of a recorded job. */
+#define _GNU_SOURCE
+#include "tools/replay/recording.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/lane/whole_file.h"
+
+/* Times and sizes beyond it are none, and sums of some stay far from the ends of their types. */
+#define VALUE_MOST (UINT64_C(1) << 56)
+
+/* Ends, and is fit to be printed. */
+static bool is_name(const char *text, size_t size)
+{
+    const char *end = memchr(text, 0, size);
+    for (; end && text < end; text++)
+        if ((unsigned char) *text <= ' ' || *text == 0x7f)
+            return false;
+    return end;
+}
+
+static bool head_check(const struct record_head *head, size_t bytes, struct model_error *why)
+{
+    if (bytes < sizeof(*head) || head->magic != RECORD_MAGIC)
+        return model_fail(why, "it is no recording of Multilane's");
+    if (head->version != RECORD_VERSION || head->event_bytes != sizeof(struct record_event))
+        return model_fail(why, "it has version %u, and this program reads version %u",
+                          head->version, RECORD_VERSION);
+    if (head->rank >= head->job_size || !is_name(head->host, sizeof(head->host)))
+        return model_fail(why, "rank %u of %u, or its node, cannot be", head->rank, head->job_size);
+    return bytes >= sizeof(*head) + sizeof(struct record_event) ||
+           model_fail(why, "nothing was recorded");
+}
+
+/* Whether the event can stand at `index`; the number of one that is done leads back. */
+static bool event_check(const struct recording_rank *rank, uint32_t index)
+{
+    const struct record_event *event = &rank->events[index];
+    uint32_t number = event->number;
+    return event->kind >= RECORD_END && event->kind < RECORD_KINDS &&
+           (event->kind != RECORD_END || index + 1 == rank->count) &&
+           (event->peer == RECORD_ANY || event->peer < rank->head.job_size) &&
+           event->time_ns < VALUE_MOST && event->computed_ns < VALUE_MOST &&
+           event->bytes < VALUE_MOST &&
+           (event->kind != RECORD_DONE ||
+            (number < index && (rank->events[number].kind == RECORD_SEND ||
+                                rank->events[number].kind == RECORD_RECEIVE)));
+}
+
+static bool rank_check(struct recording_rank *rank, size_t bytes, struct model_error *why)
+{
+    if (bytes >= sizeof(rank->head))
+        memcpy(&rank->head, rank->file, sizeof(rank->head));
+    if (!head_check(&rank->head, bytes, why))
+        return false;
+    rank->events = (const void *) (rank->file + sizeof(rank->head));
+    rank->count = (uint32_t) ((bytes - sizeof(rank->head)) / sizeof(struct record_event));
+    for (uint32_t i = 0; i < rank->count; i++)
+        if (!event_check(rank, i))
+            return model_fail(why, "event %u of %u cannot be", i, rank->count);
+    return true;
+}
+
+static bool rank_load(const char *path, struct recording_rank *rank, struct model_error *error)
+{
+    struct model_error why;
+    size_t bytes;
+    bool is_absent;
+    *rank = (struct recording_rank){
+        .file = whole_file_read(path, (struct whole_file_rule){RECORD_BYTES_MOST, false}, &bytes,
+                                &is_absent, error)};
+    return rank->file &&
+           (rank_check(rank, bytes, &why) || model_fail(error, "%.160s: %.150s", path, why.text));
+}
+
+static bool rank_add(const char *path, struct recording *recording, struct model_error *error)
+{
+    struct recording_rank *ranks =
+        realloc(recording->ranks, (recording->rank_count + 1) * sizeof(*ranks));
+    if (!ranks)
+        return model_fail(error, "%.160s: no memory", path);
+    recording->ranks = ranks;
+    return rank_load(path, &ranks[recording->rank_count++], error);
+}
+
+static bool files_load(DIR *folder, const char *path, struct recording *recording,
+                       struct model_error *error)
+{
+    char name[WHOLE_FILE_PATH_CHARS];
+    struct dirent *entry;
+    while ((entry = readdir(folder))) {
+        if (strncmp(entry->d_name, RECORD_FILE_NAME, strlen(RECORD_FILE_NAME)) != 0)
+            continue;
+        if ((size_t) snprintf(name, sizeof(name), "%s/%s", path, entry->d_name) >= sizeof(name))
+            return model_fail(error, "%.160s: its name is too long", path);
+        if (!rank_add(name, recording, error))
+            return false;
+    }
+    return recording->rank_count || model_fail(error, "%.160s: no recording is there", path);
+}
+
+static int by_rank(const void *left, const void *right)
+{
+    const struct record_head *a = &((const struct recording_rank *) left)->head,
+                             *b = &((const struct recording_rank *) right)->head;
+    return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+/* Are they all ranks of one job? */
+static bool job_check(const char *path, struct recording *recording, struct model_error *error)
+{
+    const struct record_head *first = &recording->ranks[0].head;
+    uint64_t events = 0;
+    qsort(recording->ranks, recording->rank_count, sizeof(recording->ranks[0]), by_rank);
+    for (uint32_t i = 0; i < recording->rank_count; i++) {
+        struct recording_rank *rank = &recording->ranks[i];
+        if (rank->head.job != first->job || rank->head.job_size != first->job_size)
+            return model_fail(error, "%.160s: two jobs are there; each needs a folder of its own",
+                              path);
+        if (rank->head.rank != i)
+            break;
+        rank->first = (uint32_t) events;
+        events += rank->count;
+        recording->is_cut |= rank->events[rank->count - 1].kind != RECORD_END;
+    }
+    recording->event_count = (uint32_t) events;
+    for (uint32_t i = 0; i < first->job_size; i++)
+        if (i >= recording->rank_count || recording->ranks[i].head.rank != i)
+            return model_fail(error, "%.160s: rank %u of %u is not there, or is twice", path, i,
+                              first->job_size);
+    return events < UINT32_MAX || model_fail(error, "%.160s: it has too many events", path);
+}
+
+bool recording_load(const char *path, struct recording *recording, struct model_error *error)
+{
+    *recording = (struct recording){.ranks = NULL};
+    DIR *folder = opendir(path);
+    if (!folder)
+        return model_fail(error, "%.160s: cannot be read: %s", path, strerror(errno));
+    bool is_good = files_load(folder, path, recording, error) && job_check(path, recording, error);
+    closedir(folder);
+    if (!is_good)
+        recording_free(recording);
+    return is_good;
+}
+
+void recording_free(struct recording *recording)
+{
+    for (uint32_t i = 0; i < recording->rank_count; i++)
+        free(recording->ranks[i].file);
+    free(recording->ranks);
+    *recording = (struct recording){.ranks = NULL};
+}
