@@ -76,7 +76,7 @@ static void file_try(const uint8_t *data, size_t length)
     if (ftruncate(fd, 0) != 0 || pwrite(fd, &file, bytes, 0) != (ssize_t) bytes)
         abort();
     if (left_load(path, &ranks, &left, why, sizeof(why)) == (why[0] != '\0') ||
-        !left_show(nowhere, &left, 1 + data[0] % 100u))
+        !left_show(nowhere, &left, 1 + data[0] % 100u) || !left_differ_show(nowhere, &left))
         abort();
     if (ranks.count)
         report_all(&ranks);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Over made-up pages: each way to hang has its cause and its culprit, and what goes on is no hang.
  */
+#define _GNU_SOURCE
 #include <string.h>
 
 #include "common/report/page_check.h"
 #include "test/unit/check.h"
+#include "tools/top/left.h"
 #include "tools/top/show.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -377,8 +379,71 @@ static void test_bounds(void)
     CHECK(!page_check(page, sizeof(*page), why), "%s", why);
 }
 
+/* --- calls of ranks that have ended --- */
+
+static struct left_rank ended[4];
+
+static void ended_begin(void)
+{
+    memset(ended, 0, sizeof(ended));
+    for (uint32_t i = 0; i < 4; i++)
+        ended[i].me = (struct page_process){7, i};
+}
+
+static void calls(int rank, uint32_t comm, int turn, uint8_t collective, int root, uint32_t bytes)
+{
+    static uint32_t number;
+    number++;
+    ended[rank].events[number % PAGE_EVENTS] = (struct page_event){.number = number,
+                                                                   .comm = comm,
+                                                                   .rank = root,
+                                                                   .tag = turn,
+                                                                   .bytes = bytes,
+                                                                   .kind = PAGE_EVENT_CALL,
+                                                                   .collective = collective};
+}
+
+/* `wanted` null: nothing is said. */
+static void differ(const char *what, const char *wanted)
+{
+    struct left_rank *list[] = {&ended[0], &ended[1], &ended[2], &ended[3]};
+    const struct left left = {list, 4};
+    char text[1024] = "";
+    FILE *out = fmemopen(text, sizeof(text), "w");
+    CHECK(out && left_differ_show(out, &left), "%s", what);
+    fclose(out);
+    CHECK(wanted ? strstr(text, wanted) != NULL : !text[0], "%s: \"%s\"", what, text);
+}
+
+static void test_calls(void)
+{
+    ended_begin();
+    for (int i = 0; i < 4; i++) {
+        calls(i, 3, 0, PAGE_BARRIER, PAGE_ANY, 0);
+        calls(i, 3, 1, PAGE_BCAST, 2, 8);
+        calls(i, 4, 0, PAGE_ALLREDUCE, PAGE_ANY, (uint32_t) i / 2);
+        ended[i].me.job += (uint32_t) i / 2; /* another job has the same numbers */
+    }
+    differ("all call the same", NULL);
+    calls(0, 3, 2, PAGE_REDUCE, 0, 8);
+    calls(1, 3, 2, PAGE_REDUCE, 1, 8);
+    calls(0, 3, 3, PAGE_REDUCE, 0, 8);
+    calls(1, 3, 3, PAGE_BARRIER, PAGE_ANY, 0);
+    differ("another root", "communicator 3 differ first at number 3:\n"
+                           "  rank 0 calls MPI_Reduce, 8 bytes, root 0\n"
+                           "  rank 1 calls MPI_Reduce, 8 bytes, root 1\n");
+    calls(0, 3, 0, PAGE_BARRIER, PAGE_ANY, 0);
+    differ("a later communicator with this number", NULL);
+    ended_begin();
+    for (int i = 0; i < 4; i++)
+        calls(i, 5, 0, PAGE_ALLGATHER, PAGE_ANY, i == 2 ? 16 : 8);
+    differ("another length", "  rank 0 and 2 more call MPI_Allgather, 8 bytes\n"
+                             "  rank 2 calls MPI_Allgather, 16 bytes\n");
+}
+
 int main(void)
 {
+    test_calls();
     test_messages();
     test_waits();
     test_busy();

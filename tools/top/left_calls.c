@@ -109,13 +109,46 @@ bool left_show(FILE *out, const struct left *left, size_t most)
 
 /* A collective operation that a rank called. */
 struct call {
-    uint32_t rank;
+    struct page_process rank;
     const struct page_event *event;
 };
 
-static bool is_same_comm(const struct page_event *one, const struct page_event *other)
+/* The first number that differs decides. */
+static int numbers_compare(const uint64_t numbers[][2], size_t count)
 {
-    return one->comm == other->comm && one->first == other->first;
+    for (size_t i = 0; i < count; i++)
+        if (numbers[i][0] != numbers[i][1])
+            return numbers[i][0] < numbers[i][1] ? -1 : 1;
+    return 0;
+}
+
+/* By communicator, turn and rank. */
+static int call_compare(const void *left, const void *right)
+{
+    const struct call *a = left, *b = right;
+    const uint64_t numbers[][2] = {{a->rank.job, b->rank.job},
+                                   {a->event->comm, b->event->comm},
+                                   {a->event->first, b->event->first},
+                                   {(uint32_t) a->event->tag, (uint32_t) b->event->tag},
+                                   {a->rank.rank, b->rank.rank}};
+    return numbers_compare(numbers, sizeof(numbers) / sizeof(numbers[0]));
+}
+
+/* By what is called, and by rank. */
+static int alike_compare(const void *left, const void *right)
+{
+    const struct call *a = left, *b = right;
+    const uint64_t numbers[][2] = {{a->event->collective, b->event->collective},
+                                   {(uint32_t) a->event->rank, (uint32_t) b->event->rank},
+                                   {a->event->bytes, b->event->bytes},
+                                   {a->rank.rank, b->rank.rank}};
+    return numbers_compare(numbers, sizeof(numbers) / sizeof(numbers[0]));
+}
+
+static bool is_same_comm(const struct call *one, const struct call *other)
+{
+    return one->rank.job == other->rank.job && one->event->comm == other->event->comm &&
+           one->event->first == other->event->first;
 }
 
 static bool is_alike(const struct page_event *one, const struct page_event *other)
@@ -124,46 +157,28 @@ static bool is_alike(const struct page_event *one, const struct page_event *othe
            one->bytes == other->bytes;
 }
 
-/* By communicator, turn, what is called, rank. */
-static int call_compare(const void *left, const void *right)
-{
-    const struct call *a = left, *b = right;
-    const uint64_t keys[][2] = {
-        {a->event->comm, b->event->comm},
-        {a->event->first, b->event->first},
-        {(uint32_t) a->event->tag, (uint32_t) b->event->tag},
-        {a->event->collective, b->event->collective},
-        {(uint32_t) a->event->rank, (uint32_t) b->event->rank},
-        {a->event->bytes, b->event->bytes},
-        {a->rank, b->rank},
-    };
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        if (keys[i][0] != keys[i][1])
-            return keys[i][0] < keys[i][1] ? -1 : 1;
-    return 0;
-}
-
 static size_t calls_gather(const struct left *left, struct call *calls)
 {
     size_t count = 0;
     for (size_t i = 0; i < left->count; i++)
         for (uint32_t j = 0; j < PAGE_EVENTS; j++)
             if (left->list[i]->events[j].kind == PAGE_EVENT_CALL)
-                calls[count++] = (struct call){left->list[i]->me.rank, &left->list[i]->events[j]};
+                calls[count++] = (struct call){left->list[i]->me, &left->list[i]->events[j]};
     qsort(calls, count, sizeof(*calls), call_compare);
     return count;
 }
 
 /* A line for all that call the same. */
-static void turn_show(FILE *out, const struct call *calls, size_t count)
+static void turn_show(FILE *out, struct call *calls, size_t count)
 {
     const struct page_event *event = calls[0].event;
+    qsort(calls, count, sizeof(*calls), alike_compare);
     fprintf(out, "the collective operations on communicator %u differ first at number %u:\n",
             event->comm, (uint32_t) event->tag + 1);
     for (size_t i = 0, next; i < count; i = next) {
         for (next = i + 1; next < count && is_alike(calls[next].event, calls[i].event); next++)
             ;
-        fprintf(out, "  rank %u", calls[i].rank);
+        fprintf(out, "  rank %u", calls[i].rank.rank);
         if (next - i > 1)
             fprintf(out, " and %zu more", next - i - 1);
         fputs(next - i > 1 ? " call " : " calls ", out);
@@ -172,23 +187,41 @@ static void turn_show(FILE *out, const struct call *calls, size_t count)
     }
 }
 
+/* Has a later communicator the same number? Then a rank has a turn twice. */
+static bool is_used_again(const struct call *calls, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (calls[i].event->tag == calls[i - 1].event->tag &&
+            calls[i].rank.rank == calls[i - 1].rank.rank)
+            return true;
+    return false;
+}
+
+/* Of the calls on one communicator. */
+static void comm_show(FILE *out, struct call *calls, size_t count)
+{
+    if (is_used_again(calls, count))
+        return;
+    for (size_t i = 0, next; i < count; i = next) {
+        bool differs = false;
+        for (next = i + 1; next < count && calls[next].event->tag == calls[i].event->tag; next++)
+            differs |= !is_alike(calls[next].event, calls[i].event);
+        if (differs) {
+            turn_show(out, &calls[i], next - i);
+            return;
+        }
+    }
+}
+
 bool left_differ_show(FILE *out, const struct left *left)
 {
-    const struct page_event *said = NULL;
     struct call *calls = calloc(left->count * PAGE_EVENTS + 1, sizeof(*calls));
     const bool is_good = calls != NULL;
     size_t count = is_good ? calls_gather(left, calls) : 0;
     for (size_t i = 0, next; i < count; i = next) {
-        const struct page_event *event = calls[i].event;
-        bool differs = false;
-        for (next = i + 1; next < count && calls[next].event->tag == event->tag &&
-                           is_same_comm(calls[next].event, event);
-             next++)
-            differs |= !is_alike(calls[next].event, event);
-        if (differs && !(said && is_same_comm(said, event))) {
-            turn_show(out, &calls[i], next - i);
-            said = event;
-        }
+        for (next = i + 1; next < count && is_same_comm(&calls[next], &calls[i]); next++)
+            ;
+        comm_show(out, &calls[i], next - i);
     }
     free(calls);
     return is_good;
