@@ -64,9 +64,8 @@ static const struct param params[] = {
      "the interfaces to use, by name or subnet, as eth0,10.1.0.0/16; after ^ all but these; or "
      "auto: all that are up"},
     {"links", PARAM_INT, &sock.links, "1 to 8",
-     "connections of each rail, each of them a lane: where a network gives one connection less "
-     "than "
-     "the rail"},
+     "connections of each rail to another node, each of them a lane: where a network gives one "
+     "connection less than the rail"},
     {"lost_s", PARAM_INT, &sock.lost_s, "1 to 2147483",
      "so many seconds a process may be out of reach over its only rail before its lane counts as "
      "lost; meanwhile what is sent to it waits"},
@@ -166,8 +165,6 @@ static int links_add(struct sock_address *addresses, int count)
 {
     int all = count;
 
-    for (int i = 0; i < count; i++)
-        addresses[i].megabits /= (uint32_t) sock.links;
     for (int link = 1; link < sock.links; link++)
         for (int i = 0; i < count && all < (int) ADDRESSES_MAX; i++)
             addresses[all++] = addresses[i];

@@ -11,11 +11,14 @@
 #define MEGABITS_UNKNOWN 1000u
 #define COPY_BYTES_S     10e9
 
-static double wire_bytes_s(uint32_t ours, uint32_t theirs)
+/* Of one of the connections that share it. */
+static double wire_bytes_s(const sock_peer_t *peer)
 {
+    uint32_t ours = sock.record.addresses[peer->module->rail].megabits;
+    uint32_t theirs = peer->theirs.megabits;
     uint32_t megabits = theirs != 0 && (ours == 0 || theirs < ours) ? theirs : ours;
 
-    return (megabits == 0 ? MEGABITS_UNKNOWN : megabits) * 1e6 / 8 * SHARE_OF_WIRE;
+    return (megabits == 0 ? MEGABITS_UNKNOWN : megabits) * 1e6 / 8 * SHARE_OF_WIRE / peer->share;
 }
 
 static void cost_fill(double bandwidth, double latency_s, struct multilane_lane_attributes *out)
@@ -62,8 +65,7 @@ static size_t under_way(mca_btl_base_module_t *btl, sock_peer_t *peer, size_t mo
     double bytes_s = sock_queue_bytes_s(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (bytes_s == 0)
-        bytes_s =
-            wire_bytes_s(sock.record.addresses[peer->module->rail].megabits, peer->theirs.megabits);
+        bytes_s = wire_bytes_s(peer);
     *seconds = (double) (bytes + more) / bytes_s;
     return bytes;
 }
@@ -79,9 +81,7 @@ static int attributes(mca_btl_base_module_t *btl, sock_peer_t *peer,
     out->short_max_bytes = btl->btl_eager_limit;
     out->copied_max_bytes = btl->btl_max_send_size;
     out->zcopied_max_bytes = btl->btl_put_limit;
-    cost_fill(
-        wire_bytes_s(sock.record.addresses[module_of(btl)->rail].megabits, peer->theirs.megabits),
-        LATENCY_S, out);
+    cost_fill(wire_bytes_s(peer), LATENCY_S, out);
     memcpy(out->device, module_of(btl)->device, ADDRESS_NAME_BYTES);
     return OPAL_SUCCESS;
 }

@@ -47,6 +47,7 @@ static sock_peer_t *peer_new(struct sock_module *module, const opal_process_name
     OBJ_CONSTRUCT(&peer->sent, opal_list_t);
     peer->module = module;
     peer->name = *name;
+    peer->share = 1;
     sock_peer_begin(peer, 1);
     return peer;
 }

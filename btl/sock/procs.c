@@ -42,9 +42,10 @@ static bool takes_as_long(const opal_proc_t *proc, const struct sock_record *rec
     return false;
 }
 
-/* The rail of the process that this module leads to; -1: none. */
+/* The rail of the process that this module leads to, and how many do by the same address; -1: none.
+ */
 static int rail_of(const struct sock_module *module, const opal_proc_t *proc,
-                   const struct sock_record *record)
+                   const struct sock_record *record, uint32_t *share)
 {
     int pairs[ADDRESSES_MAX];
 
@@ -52,6 +53,7 @@ static int rail_of(const struct sock_module *module, const opal_proc_t *proc,
                         record->host == sock.record.host,
                         sock_name_is_before(&opal_proc_local_get()->proc_name, &proc->proc_name),
                         pairs);
+    *share = sock_addresses_share(sock.record.addresses, sock.record.count, pairs, module->rail);
     return pairs[module->rail];
 }
 
@@ -78,7 +80,8 @@ static sock_peer_t *peer_add(struct sock_module *module, opal_proc_t *proc, int 
         component_record_of(module->super.btl_component, proc, record_fits);
     if (!record)
         return NULL;
-    int rail = takes_as_long(proc, record) ? rail_of(module, proc, record) : -1;
+    uint32_t share = 1;
+    int rail = takes_as_long(proc, record) ? rail_of(module, proc, record, &share) : -1;
     sock_peer_t *peer = rail < 0 ? NULL : sock_peer_get(module, &proc->proc_name);
     if (rail >= 0 && !peer)
         *status = OPAL_ERR_OUT_OF_RESOURCE;
@@ -89,6 +92,7 @@ static sock_peer_t *peer_add(struct sock_module *module, opal_proc_t *proc, int 
         peer->theirs = record->addresses[rail];
         peer->their_secret = record->secret;
         peer->their_rail = (uint32_t) rail;
+        peer->share = share;
         peer->has_address = true;
         peer->proc = proc;
         bool is_new = !peer->known, is_alive = peer_revive(peer);

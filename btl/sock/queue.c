@@ -188,7 +188,7 @@ static struct sock_work *oldest_take(sock_peer_t *peer)
 /* What is older than that counts half, and so on. */
 #define RATE_MEMORY_NS UINT64_C(50000000)
 
-/* Of the last bytes the other end may wait before it tells. */
+/* The last bytes do not count: the other end may wait before it says that it has them. */
 static void rate_learn(sock_peer_t *peer, size_t received)
 {
     const uint64_t now = clock_read_ns(CLOCK_MONOTONIC), from = peer->rated_from_ns;
@@ -198,7 +198,7 @@ static void rate_learn(sock_peer_t *peer, size_t received)
         return;
     peer->rated_bytes += received;
     peer->rated_ns += now - from;
-    if (peer->rated_ns > RATE_MEMORY_NS) {
+    while (peer->rated_ns > RATE_MEMORY_NS) {
         peer->rated_ns /= 2;
         peer->rated_bytes /= 2;
     }

@@ -166,6 +166,7 @@ struct mca_btl_base_endpoint_t {
     struct sock_address theirs;
     struct seal their_secret;
     uint32_t their_rail;
+    uint32_t share;    /* so many of our lanes to it have the module's address */
     opal_proc_t *proc; /* NULL: it called before Open MPI added it */
 
     struct sock_socket *link;   /* NULL: not connected */

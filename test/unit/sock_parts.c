@@ -86,6 +86,11 @@ static void addresses_are_paired(void)
     const struct sock_address far[] = {address(7, 2, 24), address(8, 2, 24)};
     const struct sock_address bridge[] = {address(1, 1, 24), address(9, 1, 16)};
     const struct sock_address wide[] = {address(1, 9, 16)};
+    /* Two and three connections of each (btl_sock_links). */
+    const struct sock_address twice[] = {a[1], a[2], a[1], a[2]};
+    const struct sock_address far_thrice[] = {far[0], far[1], far[0], far[1], far[0], far[1]};
+    const struct sock_address near_twice[] = {b[1], b[2], b[1], b[2]};
+    int routed[] = {0, -1, 2, -1};
 
     check_pairs("two subnets", a, 3, b, 3, false, (int[]){-1, 2, 1});
     check_pairs("the same host", a, 3, a, 3, true, (int[]){0, -1, -1});
@@ -93,6 +98,12 @@ static void addresses_are_paired(void)
     check_pairs("an address that both have", a, 3, bridge, 2, false, (int[]){-1, 1, -1});
     check_pairs("prefixes that differ", a, 3, wide, 1, false, (int[]){-1, 0, -1});
     check_pairs("none", a, 3, b, 0, false, (int[]){-1, -1, -1});
+    check_pairs("twice", twice, 4, near_twice, 4, false, (int[]){1, 0, 3, 2});
+    check_pairs("twice and thrice, by a router", twice, 4, far_thrice, 6, false, routed);
+    check_pairs("twice on one host", twice, 4, twice, 4, true, (int[]){0, -1, -1, -1});
+    CHECK(sock_addresses_share(twice, 4, routed, 0) == 2, "two share the first address");
+    routed[2] = -1;
+    CHECK(sock_addresses_share(twice, 4, routed, 0) == 1, "one has it alone");
 }
 
 static void wishes_are_checked(void)
