@@ -184,8 +184,12 @@ struct lane *stripe_choose_whole(struct lane *lane, size_t length)
     if (!lane->extension || !lane->extension->under_way ||
         bytes_on(lane, length, &best_s) < BUSY_BYTES)
         return lane;
-    for (int i = 0; i < peer_lane_count(lane->peer); i++) {
-        struct lane *other = &lane->peer->lanes[i];
+    /* Of those that the plan takes for large messages: the user or a program may have left others
+     * out. */
+    const struct route *route =
+        class_route_at(peer_class_now(lane->peer), CLASS_CONTIGUOUS, SIZE_MAX);
+    for (int i = 0; i < route->lane_count; i++) {
+        struct lane *other = route_lane(route, lane->peer, i);
         if (other->extension != lane->extension || !lane_carries(other) ||
             other->btl->btl_max_send_size < length)
             continue;
