@@ -252,8 +252,7 @@ struct page {
     struct page_lane lanes[PAGE_LANES];
     struct page_trouble troubles[PAGE_TROUBLES];
     uint32_t waited_count;
-    uint32_t
-        state; /* of the process, as in /proc/PID/stat, in a copy that another one took; or 0 */
+    uint32_t state; /* as in /proc/PID/stat, where another process copied the page; or 0 */
     struct page_waited waited[PAGE_WAITED];
     struct page_message posted[PAGE_MESSAGES];
     struct page_message unexpected[PAGE_MESSAGES];

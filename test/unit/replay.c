@@ -161,8 +161,10 @@ static bool replayed(struct replay_lanes *lanes, struct replay_result *result,
     struct recording recording;
     *result = (struct replay_result){.ranks = NULL};
     bool is_good = recording_load(folder, &recording, why);
+    FILE *goal = tmpfile();
     if (is_good)
-        is_good = replay_run(&recording, lanes, result, why);
+        is_good = replay_run(&recording, lanes, result, why) && replay_goal(goal, &recording, why);
+    fclose(goal);
     recording_free(&recording);
     return is_good;
 }

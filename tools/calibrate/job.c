@@ -131,19 +131,23 @@ static void rounds_run(struct job *job)
 
 static void rows_gather(struct job *job)
 {
-    int ranks = job->traffic->ranks, bytes = job->row_count * (int) sizeof(*job->rows), all = 0;
-    int *sizes = memory_of((size_t) ranks, 2 * sizeof(*sizes)), *begins = sizes + ranks;
-    MPI_Gather(&bytes, 1, MPI_INT, sizes, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    int ranks = job->traffic->ranks, all = 0;
+    int *counts = memory_of((size_t) ranks, 2 * sizeof(*counts)), *begins = counts + ranks;
+    MPI_Datatype row;
+    MPI_Type_contiguous((int) sizeof(*job->rows), MPI_BYTE, &row);
+    MPI_Type_commit(&row);
+    MPI_Gather(&job->row_count, 1, MPI_INT, counts, 1, MPI_INT, 0, MPI_COMM_WORLD);
     for (int i = 0; i < ranks; i++) {
         begins[i] = all;
-        all += sizes[i];
+        all += counts[i];
     }
-    struct lane_row *rows = memory_of(1, (size_t) all + 1);
-    MPI_Gatherv(job->rows, bytes, MPI_BYTE, rows, sizes, begins, MPI_BYTE, 0, MPI_COMM_WORLD);
+    struct lane_row *rows = memory_of((size_t) all + 1, sizeof(*rows));
+    MPI_Gatherv(job->rows, job->row_count, row, rows, counts, begins, row, 0, MPI_COMM_WORLD);
+    MPI_Type_free(&row);
     free(job->rows);
-    free(sizes);
+    free(counts);
     job->rows = rows;
-    job->row_count = all / (int) sizeof(*rows);
+    job->row_count = all;
 }
 
 static double slower_way(const struct lane_row *row)
@@ -163,7 +167,7 @@ static bool is_like(const struct job *job, const struct lane_row *row, const str
            lane_names_are_like(row->lane, other->lane);
 }
 
-/* The median of all that carry; the upper one of two: of two lanes the slow one is to be seen. */
+/* The median of all that carry; of two the faster one, so that the slow one is seen. */
 static double median_of_like(const struct job *job, const struct lane_row *row)
 {
     double *values = memory_of((size_t) job->row_count, sizeof(*values));

@@ -36,20 +36,23 @@ bool replay_goal(FILE *out, const struct recording *recording, struct model_erro
     struct sent *sent =
         match_make(recording, &match) ? calloc(match.message_count + 1u, sizeof(*sent)) : NULL;
     const struct recording_rank *rank = recording->ranks, *end = rank + recording->rank_count;
-    for (; rank < end && sent; rank++)
+    if (!sent) {
+        match_free(&match);
+        return model_fail(error, "there is no memory to replay");
+    }
+    for (; rank < end; rank++)
         for (uint32_t i = 0; i < rank->count; i++)
             if (rank->events[i].kind == RECORD_SEND && match.message[rank->first + i] != MATCH_NONE)
                 sent[match.message[rank->first + i]] =
                     (struct sent){rank->head.rank, rank->events[i].bytes};
     fprintf(out, "num_ranks %u\n", recording->rank_count);
-    for (rank = recording->ranks; rank < end && sent; rank++) {
+    for (rank = recording->ranks; rank < end; rank++) {
         fprintf(out, "\nrank %u {\n", rank->head.rank);
         for (uint32_t i = 0; i < rank->count; i++)
             event_write(out, rank, match.message + rank->first, sent, i);
         fputs("}\n", out);
     }
-    bool is_good = sent || model_fail(error, "there is no memory to replay");
     match_free(&match);
     free(sent);
-    return is_good;
+    return true;
 }

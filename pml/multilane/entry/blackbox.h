@@ -6,7 +6,7 @@
 #include "common/compat/pml.h"
 #include "multilane/service.h"
 
-/* Around the life of the page, with the module whose functions Open MPI calls. */
+/* After the page begins and before it ends, with the module whose functions Open MPI calls. */
 void blackbox_begin(mca_pml_base_module_t *module);
 void blackbox_end(mca_pml_base_module_t *module);
 

@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -35,6 +37,11 @@ static struct {
     ompi_request_free_fn_t frees[2]; /* and those of requests: of receives, of sends */
 } recording;
 
+static uint64_t now_ns(void)
+{
+    return clock_read_ns(CLOCK_MONOTONIC);
+}
+
 /* --- the file --------------------------------------------------------------------------------- */
 
 /* One sentence of each rank. */
@@ -49,6 +56,14 @@ static void file_end(bool is_good)
     if (!is_good)
         opal_output(0, "multilane: pml_multilane_record %s: rank %u records no further: %s.",
                     parameters.record, own_page->me.rank, strerror(why));
+}
+
+/* A child of fork() that ends would write what lies in the buffer once more. */
+static void file_forget(void)
+{
+    if (recording.file)
+        __fpurge(recording.file);
+    recording.file = NULL;
 }
 
 static bool file_write(const void *bytes, size_t count)
@@ -78,6 +93,7 @@ static bool file_begin(void)
                                .rank = own_page->me.rank,
                                .job_size = own_page->job_size,
                                .began_ns = clock_read_ns(CLOCK_REALTIME)};
+    recording.began_ns = now_ns(); /* beside the other clock */
     memcpy(head.host, own_page->host, sizeof(head.host));
     snprintf(path, sizeof(path), "%s/" RECORD_FILE_NAME ".%u.%u", parameters.record, head.job,
              head.rank);
@@ -96,11 +112,6 @@ static bool file_begin(void)
 bool recording_is_on(void)
 {
     return recording.file;
-}
-
-static uint64_t now_ns(void)
-{
-    return clock_read_ns(CLOCK_MONOTONIC);
 }
 
 static void enter(void)
@@ -222,45 +233,95 @@ static void persistent_done(size_t count, ompi_request_t **requests)
 
 /* --- other calls ------------------------------------------------------------------------------ */
 
-/* Open MPI's function, with the time that it takes; some of `requests` may be complete then. */
-#define RECORDED(name, function, parameters, arguments, count, requests)                           \
-    static int recorded_##name parameters                                                          \
-    {                                                                                              \
-        enter();                                                                                   \
-        int rc = recording.function arguments;                                                     \
-        persistent_done(count, requests);                                                          \
-        leave();                                                                                   \
-        return rc;                                                                                 \
-    }
-#define LIST   size_t count, ompi_request_t **list
-#define STATUS ompi_status_public_t *status
+/* Open MPI's functions, with the time that they take; some requests may be complete then. */
+static int call_end(int rc, size_t count, ompi_request_t **requests)
+{
+    persistent_done(count, requests);
+    leave();
+    return rc;
+}
 
-RECORDED(test, plain.req_test, (ompi_request_t * *list, int *done, STATUS), (list, done, status), 1,
-         list)
-RECORDED(test_any, plain.req_test_any, (LIST, int *index, int *done, STATUS),
-         (count, list, index, done, status), count, list)
-RECORDED(test_all, plain.req_test_all, (LIST, int *done, STATUS), (count, list, done, status),
-         count, list)
-RECORDED(test_some, plain.req_test_some, (LIST, int *done, int *indices, STATUS),
-         (count, list, done, indices, status), count, list)
-RECORDED(wait, plain.req_wait, (ompi_request_t * *list, STATUS), (list, status), 1, list)
-RECORDED(wait_any, plain.req_wait_any, (LIST, int *index, STATUS), (count, list, index, status),
-         count, list)
-RECORDED(wait_all, plain.req_wait_all, (LIST, STATUS), (count, list, status), count, list)
-RECORDED(wait_some, plain.req_wait_some, (LIST, int *done, int *indices, STATUS),
-         (count, list, done, indices, status), count, list)
-RECORDED(probe, below.pml_probe, (int source, int tag, ompi_communicator_t *comm, STATUS),
-         (source, tag, comm, status), 0, NULL)
-RECORDED(iprobe, below.pml_iprobe,
-         (int source, int tag, ompi_communicator_t *comm, int *found, STATUS),
-         (source, tag, comm, found, status), 0, NULL)
-RECORDED(mprobe, below.pml_mprobe,
-         (int source, int tag, ompi_communicator_t *comm, ompi_message_t **message, STATUS),
-         (source, tag, comm, message, status), 0, NULL)
-RECORDED(improbe, below.pml_improbe,
-         (int source, int tag, ompi_communicator_t *comm, int *found, ompi_message_t **message,
-          STATUS),
-         (source, tag, comm, found, message, status), 0, NULL)
+static int recorded_test(ompi_request_t **list, int *done, ompi_status_public_t *status)
+{
+    enter();
+    return call_end(recording.plain.req_test(list, done, status), 1, list);
+}
+
+static int recorded_test_any(size_t count, ompi_request_t **list, int *index, int *done,
+                             ompi_status_public_t *status)
+{
+    enter();
+    return call_end(recording.plain.req_test_any(count, list, index, done, status), count, list);
+}
+
+static int recorded_test_all(size_t count, ompi_request_t **list, int *done,
+                             ompi_status_public_t *status)
+{
+    enter();
+    return call_end(recording.plain.req_test_all(count, list, done, status), count, list);
+}
+
+static int recorded_test_some(size_t count, ompi_request_t **list, int *done, int *indices,
+                              ompi_status_public_t *status)
+{
+    enter();
+    return call_end(recording.plain.req_test_some(count, list, done, indices, status), count, list);
+}
+
+static int recorded_wait(ompi_request_t **list, ompi_status_public_t *status)
+{
+    enter();
+    return call_end(recording.plain.req_wait(list, status), 1, list);
+}
+
+static int recorded_wait_any(size_t count, ompi_request_t **list, int *index,
+                             ompi_status_public_t *status)
+{
+    enter();
+    return call_end(recording.plain.req_wait_any(count, list, index, status), count, list);
+}
+
+static int recorded_wait_all(size_t count, ompi_request_t **list, ompi_status_public_t *status)
+{
+    enter();
+    return call_end(recording.plain.req_wait_all(count, list, status), count, list);
+}
+
+static int recorded_wait_some(size_t count, ompi_request_t **list, int *done, int *indices,
+                              ompi_status_public_t *status)
+{
+    enter();
+    return call_end(recording.plain.req_wait_some(count, list, done, indices, status), count, list);
+}
+
+static int recorded_probe(int source, int tag, ompi_communicator_t *comm,
+                          ompi_status_public_t *status)
+{
+    enter();
+    return call_end(recording.below.pml_probe(source, tag, comm, status), 0, NULL);
+}
+
+static int recorded_iprobe(int source, int tag, ompi_communicator_t *comm, int *found,
+                           ompi_status_public_t *status)
+{
+    enter();
+    return call_end(recording.below.pml_iprobe(source, tag, comm, found, status), 0, NULL);
+}
+
+static int recorded_mprobe(int source, int tag, ompi_communicator_t *comm, ompi_message_t **message,
+                           ompi_status_public_t *status)
+{
+    enter();
+    return call_end(recording.below.pml_mprobe(source, tag, comm, message, status), 0, NULL);
+}
+
+static int recorded_improbe(int source, int tag, ompi_communicator_t *comm, int *found,
+                            ompi_message_t **message, ompi_status_public_t *status)
+{
+    enter();
+    return call_end(recording.below.pml_improbe(source, tag, comm, found, message, status), 0,
+                    NULL);
+}
 
 static int recorded_imrecv(void *buffer, size_t count, ompi_datatype_t *datatype,
                            ompi_message_t **message, ompi_request_t **request)
@@ -284,6 +345,9 @@ static int recorded_mrecv(void *buffer, size_t count, ompi_datatype_t *datatype,
 static int recorded_start(size_t count, ompi_request_t **requests)
 {
     uint32_t first = recording.count;
+    for (size_t i = 0; i < count; i++)
+        if (!requests[i] || requests[i]->req_type != OMPI_REQUEST_PML)
+            return recording.below.pml_start(count, requests);
     for (size_t i = 0; i < count; i++) {
         const mca_pml_base_request_t *base = (const mca_pml_base_request_t *) requests[i];
         recording_call(is_send(requests[i]), base->req_comm, base->req_peer, base->req_tag,
@@ -310,10 +374,13 @@ void recording_begin(mca_pml_base_module_t *module)
                     own_page->me.rank);
     if (!parameters.record[0] || opal_using_threads() || !file_begin())
         return;
+    static bool is_told; /* of each fork */
+    if (!is_told)
+        is_told = pthread_atfork(NULL, NULL, file_forget) == 0;
     recording.is_hooked = true;
     recording.count = recording.inside = 0;
     recording.computed_ns = 0;
-    recording.began_ns = recording.left_ns = now_ns();
+    recording.left_ns = now_ns();
     recording.below = *module;
     recording.plain = ompi_request_functions;
     ompi_request_functions = (ompi_request_fns_t){

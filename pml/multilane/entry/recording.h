@@ -12,7 +12,7 @@
 
 #include "multilane/record.h"
 
-/* Around the life of the module whose functions Open MPI calls, inside that of the page. */
+/* While there is a page, with the module whose functions Open MPI calls. */
 void recording_begin(mca_pml_base_module_t *module);
 void recording_end(mca_pml_base_module_t *module);
 

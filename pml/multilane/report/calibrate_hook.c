@@ -113,8 +113,11 @@ static int measure_state(int rank, uint32_t index, uint64_t *bytes, char *why, s
     if (!peer || index >= peer_lane_count(peer))
         return OMPI_ERR_BAD_PARAM;
     const struct lane *lane = &peer->lanes[index];
-    class_routes_visit(peer_class_now(peer), CLASS_CONTIGUOUS, alone_add, &alone);
-    class_routes_visit(peer_class_now(peer), CLASS_STREAM, alone_add, &alone);
+    multilane_lock();
+    const struct peer_class *class = peer_class_now(peer);
+    class_routes_visit(class, CLASS_CONTIGUOUS, alone_add, &alone);
+    class_routes_visit(class, CLASS_STREAM, alone_add, &alone);
+    multilane_unlock();
     *bytes = alone.bytes;
     why_copy(lane, why, room);
     if (lane_state(lane) == LANE_UNPROVEN)

@@ -14,14 +14,14 @@
 #include "common/report/page_take.h"
 #include "contact/record.h"
 
-/* Who has looked for messages since then answers itself. */
+/* A process that has looked for messages in this time answers itself. */
 #define LOOKS_NS UINT64_C(300000000)
 
-/* The process of that rank, if it is on this node; else 0. */
+/* The process of that rank, if it is on this node; else 0. Those on this node are known. */
 static uint32_t sibling_pid(uint32_t rank)
 {
     opal_process_name_t name = {.jobid = multilane.me.jobid, .vpid = rank};
-    ompi_proc_t *proc = (ompi_proc_t *) ompi_proc_for_name(name);
+    ompi_proc_t *proc = (ompi_proc_t *) ompi_proc_lookup(name);
     return proc && OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags) ? record_pid(proc) : 0;
 }
 
@@ -56,7 +56,8 @@ bool sibling_page_next(uint32_t *rank, struct page *page)
         if (!pid || !sibling_page_read(pid, *rank, page))
             continue;
         page->state = (unsigned char) state_of(pid);
-        return page->state && clock_read_ns(CLOCK_MONOTONIC) > page->progressed_ns + LOOKS_NS;
+        if (page->state) /* else it has just ended */
+            return clock_read_ns(CLOCK_MONOTONIC) > page->progressed_ns + LOOKS_NS;
     }
     return false;
 }
