@@ -278,10 +278,26 @@ enum page_event_kind {
     PAGE_NO_EVENT,
     PAGE_EVENT_SEND,    /* MPI_Send or MPI_Isend was called */
     PAGE_EVENT_RECEIVE, /* MPI_Recv or MPI_Irecv was called; bytes: its room */
-    PAGE_EVENT_GOT,     /* MPI_Recv has returned */
-    PAGE_EVENT_CALL,    /* of a collective; rank: the root, tag: how many there were before on the
-                         * communicator, bytes: those of each rank, or of the root */
+    PAGE_EVENT_GOT,     /* MPI_Recv has returned, or a wait or test found a receive complete */
+    PAGE_EVENT_SENT,    /* a wait or test found a send complete */
+    PAGE_EVENT_MATCH,   /* a message that was announced has met its receive; rank: of the sender in
+                         * its job */
+    PAGE_EVENT_WAIT,    /* a wait lasts; tag: enum page_call */
+    PAGE_EVENT_LANE, /* rank: of the peer in its job, tag: its lane or -1, first: enum page_change
+                      */
+    PAGE_EVENT_CALL, /* of a collective; rank: the root, tag: how many there were before on the
+                      * communicator, bytes: those of each rank, or of the root */
     PAGE_EVENT_KINDS
+};
+
+/* What has become of a lane, or of a peer. */
+enum page_change {
+    PAGE_LANE_LOST,
+    PAGE_LANE_RETURNED,
+    PAGE_LANE_WORSE,
+    PAGE_PEER_SUSPECTED,
+    PAGE_PLAN_CHANGED,
+    PAGE_CHANGES
 };
 
 struct page_event {
@@ -293,7 +309,8 @@ struct page_event {
     uint32_t bytes; /* UINT32_MAX: so many, or more */
     uint8_t kind;   /* enum page_event_kind */
     uint8_t collective;
-    uint16_t first; /* of a call: rank 0 of the communicator in its job, modulo 2^16 */
+    uint16_t
+        first; /* of a call: rank 0 of the communicator in its job, modulo 2^16; else by kind */
 };
 
 /* The owner writes an event where its number has its place. A reader takes the file when the owner

@@ -10,7 +10,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/own_page.h"
 #include "base/parameters.h"
+#include "base/tool_events.h"
 #include "common/compat/tcp.h"
 #include "delivery/delivery.h"
 #include "delivery/schedule.h"
@@ -600,6 +602,27 @@ static void around_begin(void)
     multilane.local_peer_count = PEERS + 1;
 }
 
+static void test_changes_of_lanes_are_kept(void)
+{
+    static struct page page;
+    static struct page_event events[PAGE_EVENTS];
+    own_page = &page;
+    own_events = events;
+    tool_event_raise(TOOL_LANE_LOST, &other->name, 1);
+    tool_event_raise(TOOL_PEER_SUSPECTED, &other->name, -1);
+    const struct page_event *last = &events[1];
+    while (last[1].kind)
+        last++;
+    CHECK(last[-1].kind == PAGE_EVENT_LANE && last[-1].first == PAGE_LANE_LOST &&
+              last[-1].tag == 1 && last[-1].rank == (int32_t) other->name.vpid,
+          "kind %u, change %u", last[-1].kind, last[-1].first);
+    CHECK(last->number == last[-1].number + 1 && last->first == PAGE_PEER_SUSPECTED &&
+              last->tag == -1,
+          "number %u, change %u", last->number, last->first);
+    own_events = NULL;
+    own_page = NULL;
+}
+
 int main(void)
 {
     around_begin();
@@ -621,6 +644,7 @@ int main(void)
     test_silent_lane_keeps_nothing_when_another_is_back();
     test_unknown_endpoint_shows_nothing();
     test_sockets_are_asked_once_a_second();
+    test_changes_of_lanes_are_kept();
     deliveries_fini();
     (void) opal_finalize_util();
     return check_end();

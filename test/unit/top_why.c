@@ -441,9 +441,39 @@ static void test_calls(void)
                              "  rank 2 calls MPI_Allgather, 16 bytes\n");
 }
 
+static void test_events_are_shown(void)
+{
+    static const struct {
+        struct page_event event;
+        const char *line;
+    } of[] = {{{.kind = PAGE_EVENT_SENT, .rank = 2, .tag = 5, .bytes = 9},
+               "has sent to 2, tag 5, communicator 0, 9 bytes\n"},
+              {{.kind = PAGE_EVENT_WAIT, .tag = PAGE_WAITALL}, "waits in MPI_Waitall\n"},
+              {{.kind = PAGE_EVENT_WAIT, .tag = -1}, "waits in MPI\n"},
+              {{.kind = PAGE_EVENT_MATCH, .rank = 3, .tag = 4, .bytes = 9},
+               "has a receive for a message of rank 3 of the job, tag 4, 9 bytes\n"},
+              {{.kind = PAGE_EVENT_LANE, .rank = 3, .tag = 1, .first = PAGE_LANE_WORSE},
+               "lane 1 to rank 3 of the job has become worse\n"},
+              {{.kind = PAGE_EVENT_LANE, .rank = 3, .tag = -1, .first = PAGE_PEER_SUSPECTED},
+               "  rank 3 of the job is asked for signs of life\n"}};
+    struct left_rank *list[] = {&ended[0]};
+    const struct left left = {list, 1};
+    for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+        char text[1024] = "";
+        ended_begin();
+        ended[0].events[1] = of[i].event;
+        ended[0].events[1].number = 1;
+        FILE *out = fmemopen(text, sizeof(text), "w");
+        CHECK(out && left_show(out, &left, 10), "event %zu", i);
+        fclose(out);
+        CHECK(strstr(text, of[i].line), "event %zu: %s", i, text);
+    }
+}
+
 int main(void)
 {
     test_calls();
+    test_events_are_shown();
     test_messages();
     test_waits();
     test_busy();

@@ -30,7 +30,8 @@ static void events_check(struct page_event *events)
 {
     for (uint32_t i = 0; i < PAGE_EVENTS; i++)
         if (events[i].number % PAGE_EVENTS != i || events[i].kind >= PAGE_EVENT_KINDS ||
-            events[i].collective >= PAGE_COLLECTIVES)
+            events[i].collective >= PAGE_COLLECTIVES ||
+            (events[i].kind == PAGE_EVENT_LANE && events[i].first >= PAGE_CHANGES))
             memset(&events[i], 0, sizeof(events[i]));
 }
 

@@ -54,20 +54,56 @@ static size_t lines_add(struct line *lines, const struct left_rank *rank, size_t
     return count;
 }
 
+/* A change of a lane, by its number, or of a peer. */
+static void change_show(FILE *out, const struct page_event *event)
+{
+    static const char *const what[PAGE_CHANGES] = {
+        [PAGE_LANE_LOST] = "is lost",
+        [PAGE_LANE_RETURNED] = "is used again",
+        [PAGE_LANE_WORSE] = "has become worse",
+        [PAGE_PEER_SUSPECTED] = "is asked for signs of life",
+        [PAGE_PLAN_CHANGED] = "has another plan",
+    };
+    if (event->tag >= 0)
+        fprintf(out, "lane %d to ", event->tag);
+    fprintf(out, "rank %d of the job %s\n", event->rank, what[event->first]);
+}
+
+/* What names no rank of a communicator. */
+static void other_show(FILE *out, const struct page_event *event)
+{
+    const struct page_wait wait = {.call = (uint32_t) event->tag};
+    switch (event->kind) {
+    case PAGE_EVENT_CALL:
+        fputs("calls ", out);
+        call_show(out, event);
+        fprintf(out, ", communicator %u\n", event->comm);
+        break;
+    case PAGE_EVENT_WAIT:
+        fprintf(out, "waits in %s\n", page_call_name(&wait));
+        break;
+    case PAGE_EVENT_MATCH:
+        fprintf(out, "has a receive for a message of rank %d of the job, tag %d, %u bytes\n",
+                event->rank, event->tag, event->bytes);
+        break;
+    default:
+        change_show(out, event);
+    }
+}
+
 static void line_show(FILE *out, const struct line *line, uint64_t end_ns)
 {
     static const char *const what[PAGE_EVENT_KINDS] = {
         [PAGE_EVENT_SEND] = "sends to",
         [PAGE_EVENT_RECEIVE] = "receives from",
         [PAGE_EVENT_GOT] = "has received from",
+        [PAGE_EVENT_SENT] = "has sent to",
     };
     const struct page_event *event = line->event;
     double before = end_ns > event->time_ns ? (double) (end_ns - event->time_ns) * 1e-9 : 0;
     fprintf(out, "%9.3f s  rank %-5u ", -before, line->rank->me.rank);
-    if (event->kind == PAGE_EVENT_CALL) {
-        fputs("calls ", out);
-        call_show(out, event);
-        fprintf(out, ", communicator %u\n", event->comm);
+    if (!what[event->kind]) {
+        other_show(out, event);
         return;
     }
     if (event->collective)

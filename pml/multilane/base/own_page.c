@@ -14,12 +14,17 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "common/compat/threads.h"
+#include "common/lock/clock.h"
 
 struct page *own_page;
 struct page_event *own_events;
 _Atomic uint64_t own_drain;
 static _Atomic uint32_t own_asks; /* page_asked.number; relaxed: it is read again */
+static _Atomic uint32_t event_count;
 static int page_fd = -1, drain_fd = -1;
 static char file_path[PATH_MAX]; /* empty: there is no file */
 
@@ -159,6 +164,7 @@ bool own_page_open(const char *folder, struct page_process me, const char **why)
         return false;
     if (page_fd >= 0)
         drain_open();
+    atomic_store_explicit(&event_count, 0, memory_order_relaxed);
     own_page->magic = PAGE_MAGIC;
     own_page->version = PAGE_VERSION;
     own_page->bytes = sizeof(*own_page);
@@ -195,6 +201,46 @@ void own_page_copy(struct page *copy)
     copy->progressed_ns =
         atomic_load_explicit((_Atomic uint64_t *) &own_page->progressed_ns, memory_order_relaxed);
 }
+
+/* --- events ----------------------------------------------------------------------------------- */
+
+/* The clock is read once for so many; rounds of progress read it, too. */
+#define EVENTS_PER_CLOCK 8u
+
+/* Relaxed, both: a time that is a little old is as good. */
+static uint64_t event_time(uint32_t number)
+{
+    static _Atomic uint64_t time_ns;
+    if (number % EVENTS_PER_CLOCK == 0)
+        atomic_store_explicit(&time_ns, clock_read_ns(CLOCK_MONOTONIC_COARSE),
+                              memory_order_relaxed);
+    uint64_t mine = atomic_load_explicit(&time_ns, memory_order_relaxed);
+    uint64_t of_round = atomic_load_explicit((const _Atomic uint64_t *) &own_page->progressed_ns,
+                                             memory_order_relaxed);
+    return mine > of_round ? mine : of_round;
+}
+
+/* Several threads draw their numbers from it. */
+static uint32_t number_draw(void)
+{
+    if (opal_using_threads())
+        return atomic_fetch_add_explicit(&event_count, 1, memory_order_relaxed) + 1;
+    uint32_t number = atomic_load_explicit(&event_count, memory_order_relaxed) + 1;
+    atomic_store_explicit(&event_count, number, memory_order_relaxed);
+    return number;
+}
+
+struct page_event *own_event_new(enum page_event_kind kind)
+{
+    uint32_t number = number_draw();
+    struct page_event *event = &own_events[number % PAGE_EVENTS];
+    *event = (struct page_event){
+        .time_ns = event_time(number), .number = number, .kind = (uint8_t) kind};
+    return event;
+}
+
+/* --- the sequence ------------------------------------------------------------------------------
+ */
 
 static _Atomic uint64_t *sequence(void)
 {

@@ -16,6 +16,9 @@ extern __attribute__((visibility("hidden"))) struct page *own_page;
 /* The last events of this process; null: they are not kept. */
 extern __attribute__((visibility("hidden"))) struct page_event *own_events;
 
+/* The next one, with its number and time; only where they are kept. Any thread. */
+struct page_event *own_event_new(enum page_event_kind kind);
+
 /* `folder`: for the file where the page is the beginning of one; empty: none. False: no memory at
  * all. *why: why no other process can read it, or why there is no such file; null where all is
  * well. */

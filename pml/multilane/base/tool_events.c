@@ -2,6 +2,7 @@
 /* The table of events for tools. */
 #include "base/tool_events.h"
 
+#include "base/own_page.h"
 #include "common/compat/tool_event.h"
 
 static struct {
@@ -32,4 +33,10 @@ void tool_event_raise(enum tool_event event, const opal_process_name_t *peer, in
 {
     struct compat_event_data data = {.job = peer->jobid, .rank = peer->vpid, .lane = lane + 1};
     compat_event_raise(events[event].event, &data);
+    if (!own_events)
+        return;
+    struct page_event *kept = own_event_new(PAGE_EVENT_LANE);
+    kept->rank = (int32_t) peer->vpid;
+    kept->tag = lane;
+    kept->first = (uint16_t) event;
 }

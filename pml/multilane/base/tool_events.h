@@ -4,14 +4,15 @@
 #define MULTILANE_TOOL_EVENTS_H
 
 #include "common/compat/pml.h"
+#include "multilane/page.h"
 
 enum tool_event {
-    TOOL_LANE_LOST,
-    TOOL_LANE_RETURNED,
-    TOOL_LANE_WORSE,
-    TOOL_PEER_SUSPECTED,
-    TOOL_PLAN_CHANGED,
-    TOOL_EVENTS
+    TOOL_LANE_LOST = PAGE_LANE_LOST, /* kept in the black box as well */
+    TOOL_LANE_RETURNED = PAGE_LANE_RETURNED,
+    TOOL_LANE_WORSE = PAGE_LANE_WORSE,
+    TOOL_PEER_SUSPECTED = PAGE_PEER_SUSPECTED,
+    TOOL_PLAN_CHANGED = PAGE_PLAN_CHANGED,
+    TOOL_EVENTS = PAGE_CHANGES
 };
 
 int tool_events_register(const mca_base_component_t *component);

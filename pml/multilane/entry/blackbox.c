@@ -3,57 +3,26 @@
  * stand before those of the module only in jobs that ask for it, so that others pay nothing. */
 #include "entry/blackbox.h"
 
-#include <stdatomic.h>
-
 #include "base/own_page.h"
 #include "common/compat/collective.h"
 #include "entry/calls.h"
 #include "entry/recording.h"
 #include "report/wait_rows.h"
+#include "request/request.h"
 #include "request/wait_story.h"
 
-/* The clock is read once for so many events; rounds of progress read it, too. */
-#define EVENTS_PER_CLOCK 8u
-
-static struct {
-    mca_pml_base_module_t below; /* the functions without events */
-    _Atomic uint32_t count;      /* of events; several threads draw their numbers from it */
-    _Atomic uint64_t time_ns;
-} box;
-
-/* Relaxed, both: a time that is a little old is as good. */
-static uint64_t event_time(uint32_t number)
-{
-    if (number % EVENTS_PER_CLOCK == 0)
-        atomic_store_explicit(&box.time_ns, wait_story_clock_ns(), memory_order_relaxed);
-    uint64_t mine = atomic_load_explicit(&box.time_ns, memory_order_relaxed);
-    uint64_t of_round = atomic_load_explicit((const _Atomic uint64_t *) &own_page->progressed_ns,
-                                             memory_order_relaxed);
-    return mine > of_round ? mine : of_round;
-}
-
-static uint32_t number_draw(void)
-{
-    if (opal_using_threads())
-        return atomic_fetch_add_explicit(&box.count, 1, memory_order_relaxed) + 1;
-    uint32_t number = atomic_load_explicit(&box.count, memory_order_relaxed) + 1;
-    atomic_store_explicit(&box.count, number, memory_order_relaxed);
-    return number;
-}
+static mca_pml_base_module_t below;     /* the functions without events */
+static ompi_request_free_fn_t frees[2]; /* those of requests: of receives, of sends */
 
 static inline struct page_event *event_put(enum page_event_kind kind,
                                            const ompi_communicator_t *comm, int rank, int tag,
                                            size_t bytes)
 {
-    uint32_t number = number_draw();
-    struct page_event *event = &own_events[number % PAGE_EVENTS];
-    *event = (struct page_event){.time_ns = event_time(number),
-                                 .number = number,
-                                 .comm = page_comm_number(comm),
-                                 .rank = rank,
-                                 .tag = tag,
-                                 .bytes = bytes < UINT32_MAX ? (uint32_t) bytes : UINT32_MAX,
-                                 .kind = (uint8_t) kind};
+    struct page_event *event = own_event_new(kind);
+    event->comm = page_comm_number(comm);
+    event->rank = rank;
+    event->tag = tag;
+    event->bytes = bytes < UINT32_MAX ? (uint32_t) bytes : UINT32_MAX;
     return event;
 }
 
@@ -95,12 +64,38 @@ static bool is_buffered(mca_pml_base_send_mode_t mode)
     return mode == MCA_PML_BASE_SEND_BUFFERED;
 }
 
+/* Waits and tests free what they find complete. */
+static int noted_free(ompi_request_t **request)
+{
+    ompi_request_t *ours = *request;
+    const mca_pml_base_request_t *base = (const mca_pml_base_request_t *) ours;
+    bool sends = base->req_type == MCA_PML_REQUEST_SEND;
+    ours->req_free = frees[sends];
+    if (sends)
+        note(PAGE_EVENT_SENT, base->req_comm, base->req_peer, base->req_tag,
+             base->req_count * base->req_datatype->super.size);
+    else if (request_is_complete(ours))
+        note(PAGE_EVENT_GOT, base->req_comm, ours->req_status.MPI_SOURCE, ours->req_status.MPI_TAG,
+             ours->req_status._ucount);
+    return ours->req_free(request);
+}
+
+static void note_end_of(bool sends, ompi_request_t *request)
+{
+    if (!own_events || request == compat_empty_send_request())
+        return;
+    frees[sends] = request->req_free;
+    request->req_free = noted_free;
+}
+
 static int noted_isend(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
                        int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
                        ompi_request_t **request)
 {
     uint32_t number = note_call(true, comm, destination, tag, count, datatype);
-    int rc = box.below.pml_isend(buffer, count, datatype, destination, tag, mode, comm, request);
+    int rc = below.pml_isend(buffer, count, datatype, destination, tag, mode, comm, request);
+    if (rc == OMPI_SUCCESS && !is_buffered(mode))
+        note_end_of(true, *request);
     recording_goes_on(number, rc == OMPI_SUCCESS && !is_buffered(mode) ? *request : NULL);
     return rc;
 }
@@ -109,7 +104,7 @@ static int noted_send(const void *buffer, size_t count, ompi_datatype_t *datatyp
                       int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
 {
     uint32_t number = note_call(true, comm, destination, tag, count, datatype);
-    int rc = box.below.pml_send(buffer, count, datatype, destination, tag, mode, comm);
+    int rc = below.pml_send(buffer, count, datatype, destination, tag, mode, comm);
     if (is_buffered(mode))
         recording_goes_on(number, NULL);
     else
@@ -121,7 +116,9 @@ static int noted_irecv(void *buffer, size_t count, ompi_datatype_t *datatype, in
                        ompi_communicator_t *comm, ompi_request_t **request)
 {
     uint32_t number = note_call(false, comm, source, tag, count, datatype);
-    int rc = box.below.pml_irecv(buffer, count, datatype, source, tag, comm, request);
+    int rc = below.pml_irecv(buffer, count, datatype, source, tag, comm, request);
+    if (rc == OMPI_SUCCESS)
+        note_end_of(false, *request);
     recording_goes_on(number, rc == OMPI_SUCCESS ? *request : NULL);
     return rc;
 }
@@ -131,7 +128,7 @@ static int noted_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int
 {
     ompi_status_public_t got = {.MPI_SOURCE = source, .MPI_TAG = tag};
     uint32_t number = note_call(false, comm, source, tag, count, datatype);
-    int rc = box.below.pml_recv(buffer, count, datatype, source, tag, comm, &got);
+    int rc = below.pml_recv(buffer, count, datatype, source, tag, comm, &got);
     note(PAGE_EVENT_GOT, comm, got.MPI_SOURCE, got.MPI_TAG, got._ucount);
     recording_done(number, comm, &got);
     if (status != MPI_STATUS_IGNORE)
@@ -148,16 +145,15 @@ static int noted_start(size_t count, ompi_request_t **requests)
                  base->req_comm, base->req_peer, base->req_tag,
                  base->req_count * base->req_datatype->super.size);
     }
-    return box.below.pml_start(count, requests);
+    return below.pml_start(count, requests);
 }
 
 void blackbox_begin(mca_pml_base_module_t *module)
 {
     recording_begin(module);
-    box.below = *module;
+    below = *module;
     if (!own_events && !recording_is_on())
         return;
-    atomic_store_explicit(&box.count, 0, memory_order_relaxed);
     module->pml_isend = noted_isend;
     module->pml_send = noted_send;
     module->pml_irecv = noted_irecv;
@@ -168,6 +164,6 @@ void blackbox_begin(mca_pml_base_module_t *module)
 void blackbox_end(mca_pml_base_module_t *module)
 {
     if (module->pml_send == noted_send)
-        *module = box.below;
+        *module = below;
     recording_end(module);
 }

@@ -6,6 +6,7 @@
 
 #include "common/compat/tsan.h"
 #include "base/clock.h"
+#include "base/own_page.h"
 #include "delivery/control.h"
 #include "delivery/inflow.h"
 #include "delivery/seen.h"
@@ -306,9 +307,19 @@ static inline void recv_request_meet(struct recv_request *request, struct peer *
                         : NULL;
 }
 
+static void match_note(const struct arrival *arrival)
+{
+    struct page_event *event = own_event_new(PAGE_EVENT_MATCH);
+    event->rank = (int32_t) arrival->peer->name.vpid;
+    event->tag = arrival->match.tag;
+    event->bytes = arrival->size < UINT32_MAX ? (uint32_t) arrival->size : UINT32_MAX;
+}
+
 void recv_request_met(struct recv_request *request, const struct arrival *arrival)
 {
     recv_request_meet(request, arrival->peer, &arrival->match, arrival->size);
+    if (OPAL_UNLIKELY(own_events != NULL))
+        match_note(arrival);
     request->sender = arrival->sender;
     request->timer = arrival->timer;
     request->may_have_lain = looks_are_few(request->looks);

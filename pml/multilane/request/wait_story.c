@@ -32,6 +32,8 @@ void wait_story_number(struct wait_story *story, uint64_t now)
 {
     story->since_ns = now;
     story->number = ++wait_stories.numbers;
+    if (own_events)
+        own_event_new(PAGE_EVENT_WAIT)->tag = (int32_t) story->call;
 }
 
 void wait_story_begin_locked(struct wait_story *story)

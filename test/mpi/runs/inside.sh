@@ -105,8 +105,8 @@ check "${prefix}inside.state.spin" inside_state spin RR
 
 # What ranks leave when one of them dies: what they waited for, and their last calls. A job that ends in order
 # leaves nothing, and one that cannot keep files says so.
-inside_left() { # SIGNAL KIND WHY-REGEX CALLS-REGEX
-    local folder=$build/inside.left job try ranks=() status=0 output
+inside_left() { # SIGNAL KIND WHY-REGEX CALLS-REGEX...
+    local folder=$build/inside.left job try ranks=() status=0 output regex
     rm -rf "$folder" && mkdir "$folder"
     mpirun_run 3 --mca pml multilane --mca btl self,shm --mca mpi_yield_when_idle 1 --mca pml_multilane_blackbox "$folder" \
         -- hang "$2" 1 >"$build/inside.job" 2>&1 &
@@ -121,18 +121,22 @@ inside_left() { # SIGNAL KIND WHY-REGEX CALLS-REGEX
     echo nonsense >"$folder/multilane-page.1.1" # is named, and hides none of the others
     output=$("$inside_top" --why --read "$folder" 2>&1; "$inside_top" --calls --read "$folder" 2>/dev/null)
     grep -q "multilane-page.1.1: its page is none of Multilane's" <<<"$output" || status=1
-    grep -Ezq "$3" <<<"$output" && grep -Eq "$4" <<<"$output" || { cat "$build/inside.job"; ls -l "$folder"; printf '%s\n' "$output"; status=1; }
+    grep -Ezq "$3" <<<"$output" || status=1
+    for regex in "${@:4}"; do grep -Eq "$regex" <<<"$output" || status=1; done
+    [ $status = 0 ] || { cat "$build/inside.job"; ls -l "$folder"; printf '%s\n' "$output"; status=1; }
     return $status
 }
 for inside_signal in KILL SEGV ABRT; do
     check "${prefix}inside.left.hung.$inside_signal" inside_left $inside_signal wrong-tag 'wrong-tag: rank 1 waits' \
-        'rank 2 +sends to 1, tag 18, communicator [0-9]+, 8 bytes'
+        'rank 2 +sends to 1, tag 18, communicator [0-9]+, 8 bytes' 'rank 1 +waits in MPI_Recv'
 done
 check "${prefix}inside.left.computing" inside_left KILL computes 'computes: rank 1 computes since [1-9]' \
     'rank 2 +receives from 1, tag 17'
 check "${prefix}inside.left.roots" inside_left KILL roots \
     'communicator [0-9]+ differ first at number 2:.*rank [12] calls MPI_Bcast, 4194304 bytes, root [12]' \
-    'rank 2 +calls MPI_Bcast, 4194304 bytes, root [12], communicator [0-9]+'
+    'rank 2 +calls MPI_Bcast, 4194304 bytes, root [12], communicator [0-9]+' \
+    'rank 0 +has a receive for a message of rank [12] of the job, tag -[0-9]+, 4194304 bytes' \
+    'rank [12] +MPI_Allreduce: has received from [0-2]'
 # The kernel ends a rank that takes more memory than its group may have.
 inside_left_oom() { # GROUP LIMIT-FILE COUNT-FILE
     local folder=$build/inside.left job try ranks=() status=0 output
