@@ -3,6 +3,8 @@
  * stand before those of the module only in jobs that ask for it, so that others pay nothing. */
 #include "entry/blackbox.h"
 
+#include <stdatomic.h>
+
 #include "base/own_page.h"
 #include "common/compat/collective.h"
 #include "entry/calls.h"
@@ -11,8 +13,9 @@
 #include "request/request.h"
 #include "request/wait_story.h"
 
-static mca_pml_base_module_t below;     /* the functions without events */
-static ompi_request_free_fn_t frees[2]; /* those of requests: of receives, of sends */
+static mca_pml_base_module_t below; /* the functions without events */
+/* Those of requests: of receives, of sends. Relaxed: all threads write the same. */
+static ompi_request_free_fn_t _Atomic frees[2];
 
 static inline struct page_event *event_put(enum page_event_kind kind,
                                            const ompi_communicator_t *comm, int rank, int tag,
@@ -64,17 +67,19 @@ static bool is_buffered(mca_pml_base_send_mode_t mode)
     return mode == MCA_PML_BASE_SEND_BUFFERED;
 }
 
-/* Waits and tests free what they find complete. */
+/* Waits and tests free what they find complete; MPI_Request_free may do so before. */
 static int noted_free(ompi_request_t **request)
 {
     ompi_request_t *ours = *request;
     const mca_pml_base_request_t *base = (const mca_pml_base_request_t *) ours;
     bool sends = base->req_type == MCA_PML_REQUEST_SEND;
-    ours->req_free = frees[sends];
+    ours->req_free = atomic_load_explicit(&frees[sends], memory_order_relaxed);
+    if (!request_is_complete(ours))
+        return ours->req_free(request);
     if (sends)
         note(PAGE_EVENT_SENT, base->req_comm, base->req_peer, base->req_tag,
              base->req_count * base->req_datatype->super.size);
-    else if (request_is_complete(ours))
+    else
         note(PAGE_EVENT_GOT, base->req_comm, ours->req_status.MPI_SOURCE, ours->req_status.MPI_TAG,
              ours->req_status._ucount);
     return ours->req_free(request);
@@ -82,9 +87,9 @@ static int noted_free(ompi_request_t **request)
 
 static void note_end_of(bool sends, ompi_request_t *request)
 {
-    if (!own_events || request == compat_empty_send_request())
+    if (!own_events || request == compat_empty_send_request() || request->req_free == noted_free)
         return;
-    frees[sends] = request->req_free;
+    atomic_store_explicit(&frees[sends], request->req_free, memory_order_relaxed);
     request->req_free = noted_free;
 }
 
