@@ -62,8 +62,8 @@ enum multilane_capability {
     /* fence works: a piece may be sent again over another lane once it has succeeded. */
     MULTILANE_CAN_FENCE = 1 << 5,
     /* The lane may break while the peer lives: what it has taken and not completed is lost then,
-     * and the module's error callback says so. btl_add_procs makes it anew, once fence
-     * would succeed. */
+     * unless return_to was called, and the module's error callback says so. btl_add_procs makes it
+     * anew, once fence would succeed. */
     MULTILANE_CAN_BREAK = 1 << 6,
     /* Messages pass through a ring in shared memory (common/ring): one end copies them into it, the
      * other out of it. What is measured of such copies at the start holds for them. */
@@ -126,6 +126,10 @@ struct multilane_control {
 };
 
 typedef void (*multilane_flush_done)(void *context, int status);
+
+/* Takes a message back, in two places, of which the second may be empty. False: no memory. */
+typedef bool (*multilane_returned)(void *context, const void *bytes, size_t length,
+                                   const void *payload, size_t payload_length);
 
 /* Memory that the job's processes on a node have all mapped, in parts: each process allots what is
  * in its own part, and all may use it. */
@@ -302,6 +306,14 @@ struct multilane_extension {
      * `more` will be there, in seconds from now, by the rate at which it delivers. */
     size_t (*under_way)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                         size_t more, double *seconds);
+    /* Of a lane that may break, and can be fenced. From now on it keeps each message until the other
+     * end has it. When it breaks, the two ends tell each other with the notes of the fence what they
+     * have received; then each message that the other end has not is handed to `returned`, from
+     * progress and in turn, and counts as sent: what was returned never arrives by this lane, and
+     * what has arrived never returns. NULL: no more; what is kept ends with an error, as it does
+     * where `returned` says false. */
+    void (*return_to)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                      multilane_returned returned, void *context);
 };
 
 #endif
