@@ -105,4 +105,5 @@ MULTILANE_EXTENSION_DEFINE(sock) = {
     .is_proven = sock_link_is_proven,
     .repeats = repeats,
     .under_way = under_way,
+    .return_to = sock_link_return_to,
 };

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fences: both ends of a lane that was given up have closed their sockets, so that nothing of that
- * session can be received any more. The PML carries the notes that say so, by another lane. */
+ * session can be received any more. The PML carries the notes that say so, and how much each end
+ * has received, by another lane. */
 #include "btl/sock/sock.h"
 
 #include <string.h>
 
-#define NOTE_VERSION 1u
+#define NOTE_VERSION 2u
 
 enum note_kind { NOTE_ASK = 1, NOTE_DONE };
 
 struct fence_note {
     uint16_t version, kind; /* enum note_kind */
     uint32_t session;
+    uint32_t have; /* frames that the sender of this note has received in that session */
     uint32_t to_rail, from_rail;
     struct greeting_name from;
 };
@@ -36,12 +38,13 @@ int sock_fence(mca_btl_base_module_t *btl, sock_peer_t *peer)
 }
 
 static size_t note_write(const sock_peer_t *peer, enum note_kind kind, uint32_t session,
-                         uint32_t to_rail, void *note)
+                         uint32_t have, uint32_t to_rail, void *note)
 {
     const opal_process_name_t *us = &opal_proc_local_get()->proc_name;
     const struct fence_note out = {.version = NOTE_VERSION,
                                    .kind = (uint16_t) kind,
                                    .session = session,
+                                   .have = have,
                                    .to_rail = to_rail,
                                    .from_rail = peer->module->rail,
                                    .from = {.job = us->jobid, .rank = us->vpid}};
@@ -56,21 +59,31 @@ size_t sock_fence_note(mca_btl_base_module_t *btl, sock_peer_t *peer, void *note
 
     (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
-    if (sock_peer_is_unfenced(peer) && peer->has_address)
-        length = note_write(peer, NOTE_ASK, peer->session, peer->their_rail, note);
+    if (sock_peer_is_unfenced(peer) && !peer->link && peer->has_address)
+        length = note_write(peer, NOTE_ASK, peer->session, peer->have, peer->their_rail, note);
     OPAL_THREAD_UNLOCK(&peer->lock);
     return length;
 }
 
+/* Under the peer's lock: the other end has closed this session. */
+static void fenced(sock_peer_t *peer, uint32_t have)
+{
+    if (!peer->fenced)
+        peer->their_have = have;
+    peer->fenced = true;
+    sock_peer_watch(peer);
+}
+
 /* Under the peer's lock: is our end of that session closed? If not, it will be, and the other end
  * asks again. */
-static bool session_is_over(sock_peer_t *peer, uint32_t session)
+static bool session_is_over(sock_peer_t *peer, const struct fence_note *ask, uint32_t *have)
 {
-    if ((int32_t) (peer->session - session) > 0)
-        return true;
-    if (peer->session != session)
-        return false;
-    peer->fenced = true; /* who asks has closed it */
+    bool is_past = (int32_t) (peer->session - ask->session) > 0;
+
+    *have = is_past ? peer->past_have : peer->have;
+    if (is_past || peer->session != ask->session)
+        return is_past;
+    fenced(peer, ask->have);
     if (sock_peer_state(peer) != PEER_FAILED)
         sock_link_give_up(peer, "the other end has given it up");
     return sock_peer_state(peer) == PEER_FAILED && !peer->link;
@@ -81,6 +94,7 @@ size_t sock_fence_note_heard(const void *note, size_t length, void *answer)
     struct fence_note in;
     opal_process_name_t from;
     size_t answered = 0;
+    uint32_t have;
 
     memcpy(&in, note, length < sizeof(in) ? length : sizeof(in));
     if (length != sizeof(in) || in.version != NOTE_VERSION)
@@ -93,10 +107,10 @@ size_t sock_fence_note_heard(const void *note, size_t length, void *answer)
     if (!peer)
         return 0;
     OPAL_THREAD_LOCK(&peer->lock);
-    if (in.kind == NOTE_DONE && in.session == peer->session)
-        peer->fenced = peer->fenced || sock_peer_state(peer) == PEER_FAILED;
-    if (in.kind == NOTE_ASK && session_is_over(peer, in.session))
-        answered = note_write(peer, NOTE_DONE, in.session, in.from_rail, answer);
+    if (in.kind == NOTE_DONE && in.session == peer->session && sock_peer_state(peer) == PEER_FAILED)
+        fenced(peer, in.have);
+    if (in.kind == NOTE_ASK && session_is_over(peer, &in, &have))
+        answered = note_write(peer, NOTE_DONE, in.session, have, in.from_rail, answer);
     OPAL_THREAD_UNLOCK(&peer->lock);
     return answered;
 }

@@ -118,7 +118,7 @@ static bool is_parting(const sock_peer_t *peer)
  * meet again, both count from the beginning. */
 static void session_end(sock_peer_t *peer, opal_list_t *works)
 {
-    sock_queue_take(peer, works);
+    sock_queue_drop(peer, works);
     sock_peer_begin(peer, peer->session + 1);
     atomic_store_explicit(&peer->state, PEER_ENDED, memory_order_relaxed); /* sock_peer_state */
 }
@@ -208,7 +208,8 @@ static void attend(sock_peer_t *peer)
     link_close(peer, true);
     OPAL_THREAD_LOCK(&peer->lock);
     caller_drop(peer, 0);
-    sock_queue_take(peer, &works);
+    if (!peer->returned)
+        sock_queue_drop(peer, &works);
     bool tells = peer->known && !sock.is_ending;
     opal_proc_t *proc = peer->proc;
     OPAL_THREAD_UNLOCK(&peer->lock);
@@ -217,6 +218,49 @@ static void attend(sock_peer_t *peer)
     OBJ_DESTRUCT(&works);
     if (tells && proc && module->error_callback)
         module->error_callback(&module->super, 0, proc, text);
+}
+
+/* Once both ends have closed a session that was given up, and each knows what the other one has. */
+static void settle(sock_peer_t *peer)
+{
+    opal_list_t done, works;
+    bool is_true = true;
+
+    OBJ_CONSTRUCT(&done, opal_list_t);
+    OBJ_CONSTRUCT(&works, opal_list_t);
+    OPAL_THREAD_LOCK(&peer->lock);
+    multilane_returned returned = peer->returned;
+    void *context = peer->returned_context;
+    if (returned && sock_peer_state(peer) == PEER_FAILED && !peer->link &&
+        !sock_peer_is_unfenced(peer)) {
+        is_true = sock_queue_received(peer, peer->their_have, &done);
+        sock_queue_take(peer, &works);
+    }
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    sock_works_complete(&done, OPAL_SUCCESS);
+    if (is_true)
+        sock_works_return(&works, returned, context);
+    else /* it says that it has what was never sent */
+        sock_works_complete(&works, OPAL_ERR_UNREACH);
+    OBJ_DESTRUCT(&works);
+    OBJ_DESTRUCT(&done);
+}
+
+void sock_link_return_to(mca_btl_base_module_t *btl, sock_peer_t *peer, multilane_returned returned,
+                         void *context)
+{
+    opal_list_t works;
+
+    (void) btl;
+    OBJ_CONSTRUCT(&works, opal_list_t);
+    OPAL_THREAD_LOCK(&peer->lock);
+    peer->returned = returned;
+    peer->returned_context = context;
+    if (!returned && sock_peer_state(peer) == PEER_FAILED)
+        sock_queue_drop(peer, &works);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    sock_works_complete(&works, OPAL_ERR_UNREACH);
+    OBJ_DESTRUCT(&works);
 }
 
 /* --- greetings --- */
@@ -357,8 +401,9 @@ static bool hello_is_good(sock_peer_t *peer, const struct greeting *hello)
     if (sock_peer_state(peer) == PEER_ENDED && !peer->link)
         atomic_store_explicit(&peer->state, PEER_UP, memory_order_relaxed);
     if ((int32_t) (hello->session - peer->session) > 0) {
-        /* It has given this session up, and closed its end of it. */
-        peer->fenced = true;
+        /* It has given this session up. It does so without a word of ours only where it never had
+         * a connection, and so has received nothing. */
+        peer->fenced |= sock_peer_state(peer) == PEER_UP;
         sock_link_give_up(peer, "the other end has given it up");
     }
     return sock_peer_state(peer) == PEER_UP && !peer->failure && hello->session == peer->session &&
@@ -507,7 +552,7 @@ static const char *gives_up(sock_peer_t *peer, uint64_t now_ms)
 /* Under its lock: to others nothing happens but by a call or an event. */
 static bool clock_matters(const sock_peer_t *peer)
 {
-    return peer->failure ||
+    return peer->failure || (sock_peer_state(peer) == PEER_FAILED && !sock_queue_is_empty(peer)) ||
            (sock_peer_state(peer) == PEER_UP &&
             (peer->caller || peer->down_since_ms != 0 || peer->have != peer->told ||
              peer->is_word_new || !sock_queue_is_empty(peer)));
@@ -535,6 +580,7 @@ void sock_link_tick(sock_peer_t *peer, uint64_t now_ms)
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
     attend(peer);
+    settle(peer);
     OPAL_THREAD_LOCK(&peer->lock);
     peer->is_watched = false;
     if (clock_matters(peer))

@@ -26,6 +26,8 @@ sock_peer_t *sock_peer_find(struct sock_module *module, const opal_process_name_
 void sock_peer_begin(sock_peer_t *peer, uint32_t session)
 {
     peer->session = session;
+    peer->past_have = peer->have;
+    peer->their_have = 0;
     peer->next_number = peer->first_number = 1;
     peer->have = peer->told = peer->wrongs = peer->most_number = 0;
     peer->owes = peer->asks = peer->fenced = peer->was_linked = false;

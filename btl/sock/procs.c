@@ -123,7 +123,6 @@ int sock_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs
 int sock_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                    sock_peer_t **peers)
 {
-    (void) btl;
     (void) procs;
     for (size_t i = 0; i < count; i++) {
         sock_peer_t *peer = peers[i];
@@ -131,6 +130,7 @@ int sock_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs
         if (!peer)
             continue;
         sock_progress_drain(peer, DRAIN_MS);
+        sock_link_return_to(btl, peer, NULL, NULL);
         OPAL_THREAD_LOCK(&peer->lock);
         if (peer->bye_state == 0)
             peer->bye_state = 1;

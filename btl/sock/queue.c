@@ -245,14 +245,26 @@ void sock_queue_rewind(sock_peer_t *peer)
 
 void sock_queue_take(sock_peer_t *peer, opal_list_t *works)
 {
-    struct sock_work *work;
+    struct sock_work *work, *next;
 
     sock_queue_rewind(peer);
-    while ((work = (struct sock_work *) opal_list_remove_first(&peer->pending))) {
-        work->is_received = true; /* for the thread that holds it */
-        if (!work->is_held)
-            opal_list_append(works, &work->base.super.super);
+    OPAL_LIST_FOREACH_SAFE(work, next, &peer->pending, struct sock_work)
+    {
+        if (work->is_held)
+            continue;
+        peer->kept_bytes -= bytes_of(work);
+        opal_list_remove_item(&peer->pending, &work->base.super.super);
+        opal_list_append(works, &work->base.super.super);
     }
-    peer->kept_bytes = 0;
     peer->rated_from_ns = 0;
+}
+
+void sock_queue_drop(sock_peer_t *peer, opal_list_t *works)
+{
+    struct sock_work *held;
+
+    sock_queue_take(peer, works);
+    while ((held = (struct sock_work *) opal_list_remove_first(&peer->pending)))
+        held->is_received = true;
+    peer->kept_bytes = 0;
 }

@@ -179,7 +179,9 @@ struct mca_btl_base_endpoint_t {
     uint32_t call_pause_ms;
     uint64_t down_since_ms;    /* without a working connection since then; 0: it has one */
     uint64_t refused_since_ms; /* the other end refuses to be called; 0: it does not */
-    bool fenced;               /* the other end has closed this session as well */
+    bool fenced;               /* the other end has closed this session as well, */
+    uint32_t their_have;       /* and had received so many frames of ours */
+    uint32_t past_have;        /* frames received in the session before this one */
     bool was_linked;           /* in this session */
 
     bool can_write;         /* the last write was not refused */
@@ -193,6 +195,9 @@ struct mca_btl_base_endpoint_t {
     uint64_t rated_ns;      /* so long it was busy, of late, as far as that was measured, and */
     uint64_t rated_bytes;   /* so much arrived meanwhile */
     uint64_t rated_from_ns; /* busy since then; 0: it is not measured */
+    multilane_returned returned; /* takes the messages of a session that was given up; NULL: they
+                                  * end with an error */
+    void *returned_context;
 
     uint32_t wrongs;   /* P: connections in a row that brought what breaks the rules */
     uint32_t have;     /* P, written under the lock: frames received */
@@ -340,6 +345,8 @@ BTL_FUNCTION(prepare, sock_work_prepare);
 /* With no lock held: it has ended. */
 void sock_work_complete(struct sock_work *work, int status);
 void sock_works_complete(opal_list_t *works, int status);
+/* The other end will not get them: messages go to `returned`, and puts end with an error. */
+void sock_works_return(opal_list_t *works, multilane_returned returned, void *context);
 
 /* --- sending --- */
 
@@ -353,8 +360,10 @@ void sock_queue_write(sock_peer_t *peer);
 bool sock_queue_received(sock_peer_t *peer, uint32_t have, opal_list_t *done);
 /* A new connection: the next write begins with the oldest work that is kept. */
 void sock_queue_rewind(sock_peer_t *peer);
-/* Takes all works off. */
+/* Takes all works off, but those that a thread holds. */
 void sock_queue_take(sock_peer_t *peer, opal_list_t *works);
+/* Those as well: the thread that holds one ends it. */
+void sock_queue_drop(sock_peer_t *peer, opal_list_t *works);
 /* Is nothing kept? */
 bool sock_queue_is_empty(const sock_peer_t *peer);
 /* At which rate the other end has received of late while much was kept, which is measured from the
@@ -401,6 +410,9 @@ void sock_link_give_up(sock_peer_t *peer, const char *why);
 void sock_link_broke(sock_peer_t *peer, const char *why);
 /* The other end is called by `socket`, a guest that has proven who it is. False: not now. */
 bool sock_link_accept(sock_peer_t *peer, struct sock_socket *socket, const struct greeting *hello);
+/* The extension's return_to. */
+void sock_link_return_to(mca_btl_base_module_t *btl, sock_peer_t *peer, multilane_returned returned,
+                         void *context);
 /* An event of a caller. */
 void sock_caller_event(struct sock_socket *socket);
 /* Looks at the clock for a peer that was taken from the list, and gives it up if `failure` asks for

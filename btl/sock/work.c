@@ -134,6 +134,24 @@ void sock_work_complete(struct sock_work *work, int status)
     sock_work_free(btl, &work->base);
 }
 
+/* Its header and what lies behind that; the payload stays the owner's. */
+static int work_return(struct sock_work *work, multilane_returned returned, void *context)
+{
+    bool is_taken = !work->is_put && !sock.is_ending &&
+                    returned(context, work->segment.seg_addr.pval, work->segment.seg_len,
+                             work->payload, work->payload_bytes);
+
+    return is_taken ? OPAL_SUCCESS : OPAL_ERR_UNREACH;
+}
+
+void sock_works_return(opal_list_t *works, multilane_returned returned, void *context)
+{
+    struct sock_work *work;
+
+    while ((work = (struct sock_work *) opal_list_remove_first(works)))
+        sock_work_complete(work, work_return(work, returned, context));
+}
+
 void sock_works_complete(opal_list_t *works, int status)
 {
     struct sock_work *work;

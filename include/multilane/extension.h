@@ -306,12 +306,12 @@ struct multilane_extension {
      * `more` will be there, in seconds from now, by the rate at which it delivers. */
     size_t (*under_way)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                         size_t more, double *seconds);
-    /* Of a lane that may break, and can be fenced. From now on it keeps each message until the other
-     * end has it. When it breaks, the two ends tell each other with the notes of the fence what they
-     * have received; then each message that the other end has not is handed to `returned`, from
-     * progress and in turn, and counts as sent: what was returned never arrives by this lane, and
-     * what has arrived never returns. NULL: no more; what is kept ends with an error, as it does
-     * where `returned` says false. */
+    /* Of a lane that may break, and can be fenced. From now on it keeps each message until the
+     * other end has it. When it breaks, the two ends tell each other with the notes of the fence
+     * what they have received; then each message that the other end has not is handed to
+     * `returned`, from progress and in turn, and counts as sent: what was returned never arrives by
+     * this lane, and what has arrived never returns. NULL: no more; what is kept ends with an
+     * error, as it does where `returned` says false. */
     void (*return_to)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                       multilane_returned returned, void *context);
 };

@@ -210,7 +210,7 @@ static void a_late_lane_takes_each_frame_or_sends_none(void)
     CHECK(peer_late_lane(peer, small) == late && !lane_sends(late), "found again, it sends");
     delivery_lane_broke(lane, "reported an error", "a cut wire");
     delivery_lane_broke(other, "reported an error", "a cut wire");
-    CHECK(!delivery_lane(peer, 0), "a lane is left that does not take what is kept");
+    CHECK(!peer_lane_for(peer, 0), "a lane is left that does not take what is kept");
 }
 
 /* As where a process was forgotten and met again, with other lanes. */

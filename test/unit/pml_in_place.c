@@ -147,7 +147,7 @@ static void begin(void)
 static void message_send(void)
 {
     int rc;
-    struct frame *frame = frame_begin(&peer->lanes[0], HEADER, false, &rc);
+    struct frame *frame = frame_begin(&peer->lanes[0], HEADER, &rc);
     CHECK(frame, "%d", rc);
     memcpy(frame_message(frame), header, HEADER);
     frame_refer(frame, payload, BYTES, key);

@@ -370,7 +370,8 @@ static size_t under_way(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint
 
 static int rail_of_whole(void)
 {
-    return stripe_choose_whole(&sim.sender->lanes[0], 4096)->index;
+    const struct lane *lane = stripe_instead(&sim.sender->lanes[0], 4096);
+    return lane ? lane->index : -1;
 }
 
 static void whole_messages_leave_a_busy_lane(void)
@@ -396,6 +397,17 @@ static void whole_messages_leave_a_busy_lane(void)
     CHECK(rail_of_whole() == 0, "rail %d, and rail 1 is of another kind", rail_of_whole());
 }
 
+/* One that is not up is given nothing. */
+static void messages_leave_a_lane_that_broke(void)
+{
+    const double alike[] = {100, 100};
+    sim_begin(2, alike, 0);
+    atomic_store_explicit(&sim.sender->lanes[0].health.state, LANE_BROKEN, memory_order_relaxed);
+    CHECK(rail_of_whole() == 1, "rail %d, and rail 0 is broken", rail_of_whole());
+    atomic_store_explicit(&sim.sender->lanes[1].health.state, LANE_UNPROVEN, memory_order_relaxed);
+    CHECK(rail_of_whole() == -1, "rail %d, and none is up", rail_of_whole());
+}
+
 int main(void)
 {
     standin_begin();
@@ -406,6 +418,7 @@ int main(void)
     eager_messages_never_wait_and_lost_lanes_get_nothing();
     the_only_lane_of_a_route_may_be_drained();
     whole_messages_leave_a_busy_lane();
+    messages_leave_a_lane_that_broke();
     nonsense_is_passed_over();
     lanes_that_change_under_traffic_lose_nothing();
     a_rail_that_was_lost_gets_its_share_again();

@@ -76,13 +76,15 @@ static bool lane_loses(struct lane *lane)
     return breaks || !(attributes.capabilities & MULTILANE_CAN_DELIVER);
 }
 
-/* Does it take what was cut for the lanes before it, and is kept? One that comes late may not, and
- * so sends nothing: else it would be the last one left, and those frames would wait for ever. */
+/* Does it take what was cut for the lanes before it, and they keep? One that comes late may not,
+ * and so sends nothing: else it would be the last one left, and those messages would wait for ever.
+ */
 static bool frames_fit(const struct lane *late)
 {
     for (uint8_t i = 0; i < late->index; i++) {
         const struct lane *lane = &late->peer->lanes[i];
-        if (lane->framed && late->btl->btl_max_send_size < lane->largest + WIRE_ENVELOPE_MAX)
+        if ((lane->framed || lane->returns) &&
+            late->btl->btl_max_send_size < lane->largest + WIRE_ENVELOPE_MAX)
             return false;
     }
     return true;
@@ -94,9 +96,9 @@ static uint32_t not_offered(const struct lane *lane)
            (frames_fit(lane) ? 0 : (uint32_t) MCA_BTL_FLAGS_SEND);
 }
 
-/* Decides, once per lane, whether its messages go in envelopes (delivery.h). A frame must fit
- * every other lane. Those from `first` on are new. One that was alone stays as it is when another
- * comes: what it has taken was not kept, so its end is still the peer's. */
+/* Decides, once per lane, whether it returns messages, or they go in envelopes (delivery.h). Each
+ * must fit every other lane. Those from `first` on are new. One that was alone stays as it is when
+ * another comes: what it has taken was not kept, so its end is still the peer's. */
 static void lanes_frame(struct peer *peer, uint8_t first, uint8_t count)
 {
     size_t largest = SIZE_MAX;
@@ -113,10 +115,14 @@ static void lanes_frame(struct peer *peer, uint8_t first, uint8_t count)
         struct lane *lane = &peer->lanes[i];
         if (!lane_sends(lane) || !lane_loses(lane))
             continue;
-        lane->framed = true;
-        lane->sendi = NULL;
-        lane->reserve = NULL;
         lane->largest = largest - WIRE_ENVELOPE_MAX;
+        if (lane->renewable && lane->extension->return_to) {
+            lane_return(lane, true);
+        } else {
+            lane->framed = true;
+            lane->sendi = NULL;
+            lane->reserve = NULL;
+        }
         lane->flags &= ~not_offered(lane);
         if (!lane_is_proven(lane, NULL, 0)) /* before others see the lane */
             atomic_init(&lane->health.state, LANE_UNPROVEN);

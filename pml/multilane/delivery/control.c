@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reliable control messages: the queue and the owners. */
+/* Reliable control messages: the queue and the owners; and messages that broken lanes return. */
 #include "delivery/control.h"
 
 #include <stdatomic.h>
@@ -21,6 +21,7 @@ struct control {
     uint32_t looks;    /* tries so far: on a crowded node the time may pass with few of them */
     _Atomic uint32_t holders; /* the pending queue and the lane; the last one frees it */
     bool is_under_way;
+    bool is_moved; /* another lane takes it than it was written for */
     size_t length;
     unsigned char bytes[];
 };
@@ -48,9 +49,32 @@ static void control_left(void *owner, int status)
     control_drop(control);
 }
 
+/* The lane for a message that was written for `lane`. Null: none now. What says that bytes are in
+ * place waits, before it goes by another lane, until they cannot be written again. */
+static struct lane *taker(struct lane *lane, const void *bytes, size_t length)
+{
+    const struct wire_base *base = bytes;
+    if (OPAL_LIKELY(!lane->returns || lane_is_up(lane)))
+        return lane;
+    if (base->type == WIRE_FIN && lane_fence(lane) == LANE_AGAIN)
+        return NULL;
+    return peer_lane_for(lane->peer, length);
+}
+
+/* It goes over another lane than it was written for, which may have counted it. */
+static void mark_moved(void *bytes)
+{
+    struct wire_base *base = bytes;
+    base->traits = (uint16_t) ((base->traits & ~WIRE_STRIPED) | WIRE_MOVED);
+}
+
 static int control_give(struct control *control)
 {
-    struct lane *lane = control->lane;
+    struct lane *lane = taker(control->lane, control->bytes, control->length);
+    if (OPAL_UNLIKELY(!lane))
+        return LANE_AGAIN;
+    if (OPAL_UNLIKELY(lane != control->lane && !control->is_moved))
+        mark_moved(control->bytes);
     atomic_fetch_add_explicit(&control->holders, 1, memory_order_relaxed); /* control_drop orders */
     control->is_under_way = true;
     int rc =
@@ -155,6 +179,16 @@ static int taken(int rc)
 
 int control_try(struct lane *lane, const struct control_message *message)
 {
+    struct control_message moved;
+    struct lane *by = taker(lane, message->bytes, message->length);
+    if (OPAL_UNLIKELY(!by))
+        return LANE_AGAIN;
+    if (OPAL_UNLIKELY(by != lane)) {
+        moved = *message;
+        mark_moved(moved.bytes);
+        message = &moved;
+        lane = by;
+    }
     return taken(lane->framed
                      ? delivery_send(lane, message->bytes, message->length, false, NULL, NULL)
                      : lane_send_plain(lane, message->bytes, message->length, NULL, NULL));
@@ -179,6 +213,37 @@ void control_send(struct lane *lane, uint8_t type, const void *body, size_t leng
     struct control_message message;
     control_write(&message, lane->peer, type, body, length);
     control_send_message(lane, &message);
+}
+
+/* It concerns only the lane that it was sent on. */
+static bool is_of_lane(const void *bytes)
+{
+    uint8_t type = ((const struct wire_base *) bytes)->type;
+    return type == WIRE_LANE || type == WIRE_SEEN || type == WIRE_HEARD || type == WIRE_ASK ||
+           type == WIRE_NOTE;
+}
+
+bool control_returned(void *from, const void *bytes, size_t length, const void *payload,
+                      size_t payload_length)
+{
+    struct lane *lane = from;
+    if (length < sizeof(struct wire_base) || is_of_lane(bytes))
+        return true;
+    struct control *control = malloc(sizeof(*control) + length + payload_length);
+    if (!control)
+        return false;
+    *control = (struct control){.pending = {.retry = control_retry, .is_unsent = true},
+                                .lane = lane,
+                                .holders = 1,
+                                .is_moved = true,
+                                .length = length + payload_length};
+    memcpy(control->bytes, bytes, length);
+    if (payload_length)
+        memcpy(control->bytes + length, payload, payload_length);
+    mark_moved(control->bytes);
+    counter_add(&multilane.resent_messages, 1);
+    pending_add(&control->pending);
+    return true;
 }
 
 void control_send_expected(struct lane *lane, const struct control_message *message)

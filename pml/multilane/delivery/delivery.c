@@ -99,26 +99,6 @@ void deliveries_fini(void)
     }
 }
 
-static bool carries(const struct lane *lane, size_t length, enum lane_state state)
-{
-    return lane_sends(lane) && lane->btl->btl_max_send_size >= length && lane_state(lane) == state;
-}
-
-struct lane *delivery_lane(struct peer *peer, size_t length)
-{
-    if (peer_lane_count(peer) == 0)
-        return NULL;
-    struct lane *best = peer_control_lane(peer);
-    if (carries(best, length, LANE_UP))
-        return best;
-    /* A silent lane may come back; a broken one does not. */
-    for (enum lane_state state = LANE_UP; state <= LANE_SILENT; state++)
-        for (int i = 0; i < peer_lane_count(peer); i++)
-            if (carries(&peer->lanes[i], length, state))
-                return &peer->lanes[i];
-    return NULL;
-}
-
 /* --- frames of ours --------------------------------------------------------------------------- */
 
 /* With the lock held. */
@@ -179,11 +159,8 @@ static void frame_drop(struct frame *frame)
 }
 
 /* With the lock held. Null: too much is under way, or no memory. */
-static inline struct frame *frame_open(struct delivery *delivery, struct lane *lane, size_t length,
-                                       bool is_whole)
+static inline struct frame *frame_open(struct delivery *delivery, struct lane *lane, size_t length)
 {
-    if (OPAL_UNLIKELY(is_whole && delivery_is_ahead(delivery->peer, BUSY_BYTES)))
-        lane = stripe_choose_whole(lane, length + WIRE_ENVELOPE_MAX);
     size_t bytes = sizeof(struct wire_base) + sizeof(struct wire_frame) +
                    (OPAL_UNLIKELY(delivery->peer->is_of_other_job) ? sizeof(struct wire_name) : 0) +
                    length;
@@ -199,14 +176,14 @@ static inline struct frame *frame_open(struct delivery *delivery, struct lane *l
     return frame;
 }
 
-struct frame *frame_begin(struct lane *lane, size_t length, bool is_whole, int *rc)
+struct frame *frame_begin(struct lane *lane, size_t length, int *rc)
 {
     struct delivery *delivery = delivery_of(lane->peer);
     *rc = LANE_AGAIN;
     if (!delivery)
         return NULL;
     OPAL_THREAD_LOCK(&delivery->lock);
-    struct frame *frame = frame_open(delivery, lane, length, is_whole);
+    struct frame *frame = frame_open(delivery, lane, length);
     delivery->begun += frame != NULL;
     OPAL_THREAD_UNLOCK(&delivery->lock);
     if (frame)
@@ -239,7 +216,7 @@ static bool frame_claim(struct frame *frame)
 {
     struct delivery *delivery = frame->delivery;
     if (!frame->lane || !lane_is_up(frame->lane)) {
-        struct lane *other = delivery_lane(delivery->peer, frame_bytes(frame));
+        struct lane *other = peer_lane_for(delivery->peer, frame_bytes(frame));
         if (!other)
             return false;
         frame->lane = other;
@@ -436,7 +413,7 @@ struct frame *frame_post_begin(struct lane *lane, size_t length)
     if (OPAL_UNLIKELY(!lane->plain_sendi || !lane_is_up(lane) || opal_using_threads()))
         return NULL;
     struct delivery *delivery = delivery_of(lane->peer);
-    struct frame *frame = delivery ? frame_open(delivery, lane, length, true) : NULL;
+    struct frame *frame = delivery ? frame_open(delivery, lane, length) : NULL;
     if (OPAL_LIKELY(frame != NULL))
         delivery->begun++;
     return frame;
@@ -495,7 +472,7 @@ int delivery_send(struct lane *lane, const void *bytes, size_t length, bool is_e
                   lane_left left, void *owner)
 {
     int rc;
-    struct frame *frame = frame_begin(lane, length, false, &rc);
+    struct frame *frame = frame_begin(lane, length, &rc);
     if (!frame)
         return rc;
     memcpy(frame_message(frame), bytes, length);
@@ -610,6 +587,9 @@ void delivery_abandon(struct delivery *delivery)
     delivery->acknowledged = delivery->next;
     frames_forget(delivery, delivery->next);
     OPAL_THREAD_UNLOCK(&delivery->lock);
+    for (int i = 0; i < peer_lane_count(delivery->peer); i++)
+        if (delivery->peer->lanes[i].returns)
+            lane_return(&delivery->peer->lanes[i], false);
     owners_tell(delivery, OMPI_ERR_UNREACH);
 }
 
@@ -759,7 +739,7 @@ void delivery_answer(struct delivery *delivery, struct lane *lane)
     if (!is_due)
         return;
     if (!lane || !lane_is_up(lane))
-        lane = delivery_lane(delivery->peer, 0);
+        lane = peer_lane_for(delivery->peer, 0);
     if (lane)
         delivery_tell(delivery, lane, 0);
 }
@@ -775,7 +755,7 @@ void delivery_asked(struct peer *peer, struct lane *lane, const struct wire_ask 
 bool delivery_lane_broke(struct lane *lane, const char *what, const char *why)
 {
     /* Also for a lane that has carried nothing yet: later messages go by another lane. */
-    struct delivery *delivery = lane->framed ? delivery_of(lane->peer) : NULL;
+    struct delivery *delivery = lane->framed || lane->returns ? delivery_of(lane->peer) : NULL;
     char text[sizeof(lane->health.why)];
     if (!delivery)
         return false;

@@ -28,9 +28,9 @@ struct delivery *delivery_of(struct peer *peer);
 /* Frees the deliveries of all peers. */
 void deliveries_fini(void);
 
-/* A new frame with room for a message of `length` bytes for this lane, or, if that is whole, for
- * one like it that is less busy. Null, with *rc LANE_AGAIN: too much is under way, or no memory. */
-struct frame *frame_begin(struct lane *lane, size_t length, bool is_whole, int *rc);
+/* A new frame with room for a message of `length` bytes for this lane. Null, with *rc LANE_AGAIN:
+ * too much is under way, or no memory. */
+struct frame *frame_begin(struct lane *lane, size_t length, int *rc);
 
 static inline unsigned char *frame_message(struct frame *frame)
 {
@@ -86,12 +86,8 @@ void delivery_park(struct delivery *delivery);
 /* The peer is lost: drops all frames, also later ones. */
 void delivery_abandon(struct delivery *delivery);
 
-/* The best lane for a frame of this length; null: none is left. A lane that appeared late may
- * carry less than the others. */
-struct lane *delivery_lane(struct peer *peer, size_t length);
-
-/* A BTL reports the lane as broken: marks it, and progress acts on it. False: the lane is not
- * framed, so what it carried may be lost. */
+/* A BTL reports the lane as broken: marks it, and progress acts on it. False: no other lane takes
+ * over, so what it carried may be lost. */
 bool delivery_lane_broke(struct lane *lane, const char *what, const char *why);
 
 #endif

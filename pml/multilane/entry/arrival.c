@@ -20,6 +20,7 @@
 #include "request/timer.h"
 #include "liveness/lost.h"
 #include "liveness/notes.h"
+#include "liveness/watch.h"
 #include "base/multilane.h"
 #include "report/job_pages.h"
 #include "request/recv_request.h"
@@ -332,15 +333,18 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
             lost_tell(arrival.lane);
         return;
     }
-    if (OPAL_UNLIKELY(!arrival.lane))
+    if (OPAL_UNLIKELY(!arrival.lane)) {
         arrival.lane = peer_late_lane(peer, btl);
+        watch_met(peer);
+    }
     if (OPAL_UNLIKELY(peer->is_self && !arrival.lane)) {
         inbound_reject(btl, "a message from another process in our name, rank", base.from);
         return;
     }
     arrival.type = base.type;
     arrival.flags = base.flags & (uint8_t) ~WIRE_NAMED;
-    if (OPAL_UNLIKELY(packing == FRAMED_ELSEWHERE))
+    if (OPAL_UNLIKELY(packing == FRAMED_ELSEWHERE ||
+                      (base.traits & WIRE_MOVED && base.type != WIRE_FRAME)))
         arrival.lane = NULL;
 
     switch (base.type) {

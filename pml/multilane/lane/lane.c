@@ -6,6 +6,7 @@
 
 #include "base/own_page.h"
 #include "common/compat/tsan.h"
+#include "lane/lane_events.h"
 #include "wire/wire.h"
 
 /* The BTL frees the descriptor; no request waits for it. */
@@ -34,6 +35,8 @@ static int descriptor_send(struct lane *lane, mca_btl_base_descriptor_t *descrip
     /* After an error tcp may still have the descriptor in a list of its own: leave it there. */
     if (rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE || lane->extension)
         lane->btl->btl_free(lane->btl, descriptor);
+    if (rc == OPAL_ERR_UNREACH && lane->returns) /* it has just broken: by another one */
+        return LANE_AGAIN;
     return rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE ? LANE_AGAIN : rc;
 }
 
@@ -162,6 +165,13 @@ int lane_fence(struct lane *lane)
         return OMPI_SUCCESS; /* made anew: the old connection has ended */
     int rc = lane->extension->fence(lane->btl, lane->endpoint);
     return rc == OPAL_ERR_RESOURCE_BUSY ? LANE_AGAIN : rc;
+}
+
+void lane_return(struct lane *lane, bool returns)
+{
+    lane->returns = returns;
+    lane->extension->return_to(lane->btl, lane->endpoint, returns ? lane_events.returned : NULL,
+                               lane);
 }
 
 void lane_stop_in_place(struct lane *lane)

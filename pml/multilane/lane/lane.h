@@ -113,6 +113,7 @@ struct lane {
     uint32_t flags; /* the BTL's flags as BML r2 corrected them, less what this PML does not use */
     uint8_t index;  /* in the peer's array */
     bool framed;    /* may lose messages that another lane could carry: delivery.h */
+    bool returns;   /* gives back what it could not deliver, so that another lane carries it */
     /* Sends from the user's memory (extension->prepare_in_place); if framed, its callback means
      * delivered. */
     bool in_place;
@@ -303,6 +304,9 @@ bool lane_can_put(const struct lane *lane);
 /* For a renewable lane that broke. OMPI_SUCCESS: what was sent on it writes no memory any more.
  * LANE_AGAIN: not yet. */
 int lane_fence(struct lane *lane);
+
+/* On a lane that may break and can return messages: it will, or not any more. */
+void lane_return(struct lane *lane, bool returns);
 
 /* Closes the lane if it still sends from users' memory, so that these sends end soon, delivered
  * or not. No lock is held. */

@@ -8,6 +8,7 @@
 #include "match/comm.h"
 #include "common/compat/btl.h"
 #include "lane/lane.h"
+#include "delivery/control.h"
 #include "delivery/delivery.h"
 #include "lane/lane_events.h"
 #include "liveness/handover.h"
@@ -153,5 +154,6 @@ void errors_peer_gave_up(struct peer *peer)
 
 void errors_begin(void)
 {
-    lane_events = (struct lane_events){.lane_failed = errors_of_lane, .btl_failed = errors_of_btl};
+    lane_events = (struct lane_events){
+        .lane_failed = errors_of_lane, .btl_failed = errors_of_btl, .returned = control_returned};
 }

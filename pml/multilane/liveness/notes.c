@@ -21,7 +21,7 @@ void note_send(struct lane *lane)
     if (lane->extension && lane->extension->fence_ask)
         note.length = (uint32_t) lane->extension->fence_ask(lane->btl, lane->endpoint, note.bytes);
     if (note.length)
-        note_post(delivery_lane(lane->peer, 0), &note);
+        note_post(peer_lane_for(lane->peer, 0), &note);
 }
 
 bool notes_heard(struct peer *peer, struct lane *lane, const struct wire_note *note)
@@ -37,6 +37,6 @@ bool notes_heard(struct peer *peer, struct lane *lane, const struct wire_note *n
                 (uint32_t) extension->fence_hear(note->bytes, note->length, answer.bytes);
     }
     if (answer.length)
-        note_post(lane && lane_is_up(lane) ? lane : delivery_lane(peer, 0), &answer);
+        note_post(lane && lane_is_up(lane) ? lane : peer_lane_for(peer, 0), &answer);
     return true;
 }

@@ -395,7 +395,7 @@ static void delivery_act(struct delivery *delivery, const struct look *look)
         send_questions(delivery, look);
     if (look->send)
         delivery_resend(delivery);
-    struct lane *lane = look->tell ? delivery_lane(delivery->peer, 0) : NULL;
+    struct lane *lane = look->tell ? peer_lane_for(delivery->peer, 0) : NULL;
     if (lane)
         delivery_tell(delivery, lane, 0);
 }
@@ -427,8 +427,23 @@ static struct lane *only_sender(struct peer *peer)
     return only;
 }
 
+/* A lane that must be proven is looked at until it is. */
+static void look_at_unproven(struct peer *peer)
+{
+    struct delivery *delivery = NULL;
+    for (int i = 0; i < peer_lane_count(peer) && !delivery; i++)
+        if (lane_state(&peer->lanes[i]) == LANE_UNPROVEN)
+            delivery = delivery_of(peer);
+    if (!delivery)
+        return;
+    OPAL_THREAD_LOCK(&delivery->lock);
+    schedule_add(delivery);
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+}
+
 void watch_met(struct peer *peer)
 {
+    look_at_unproven(peer);
     struct lane *lane = parameters.failover ? only_sender(peer) : NULL;
     struct delivery *delivery = lane && is_silent_when_cut(lane) ? delivery_of(lane->peer) : NULL;
     if (!delivery)

@@ -92,6 +92,26 @@ static void peer_free(struct peer *peer, void *unused)
     free(peer);
 }
 
+static bool carries(const struct lane *lane, size_t length, enum lane_state state)
+{
+    return lane_sends(lane) && lane->btl->btl_max_send_size >= length && lane_state(lane) == state;
+}
+
+struct lane *peer_lane_for(struct peer *peer, size_t length)
+{
+    if (peer_lane_count(peer) == 0)
+        return NULL;
+    struct lane *best = peer_control_lane(peer);
+    if (carries(best, length, LANE_UP))
+        return best;
+    /* A silent lane may come back; a broken one does not. */
+    for (enum lane_state state = LANE_UP; state <= LANE_SILENT; state++)
+        for (int i = 0; i < peer_lane_count(peer); i++)
+            if (carries(&peer->lanes[i], length, state))
+                return &peer->lanes[i];
+    return NULL;
+}
+
 void peers_visit(void (*visit)(struct peer *peer, void *with), void *with)
 {
     for (uint32_t i = 0; i < multilane.local_peer_count; i++) {

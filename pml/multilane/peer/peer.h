@@ -160,6 +160,10 @@ static inline struct lane *peer_control_lane(struct peer *peer)
     return &peer->lanes[atomic_load_explicit(&peer->control, memory_order_relaxed)];
 }
 
+/* The best lane for a message of this length; null: none now. One that appeared late may carry less
+ * than the others. */
+struct lane *peer_lane_for(struct peer *peer, size_t length);
+
 /* Counts one more copy of that cost, if there is room; the first one always fits. peer_unqueue
  * ends it. Relaxed, all: the count orders nothing. */
 static inline bool peer_queue(struct peer *peer, size_t cost)

@@ -326,12 +326,13 @@ bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_la
         out->group = group;
     attributes_of_user(lane_name(lane), lane->extension != NULL, out);
     attributes_of_both_ends(lane, out);
-    if (lane->framed) { /* its largest message must hold the envelope, and fit other lanes */
+    if (lane->framed || lane->returns) { /* its largest message must fit other lanes */
         limit(&out->short_max_bytes, lane->largest);
         limit(&out->copied_max_bytes, lane->largest);
         limit(&out->zcopied_max_bytes, lane->largest);
-        out->copy_growth_s_byte *= 2; /* into the frame that is kept, and out of it */
     }
+    if (lane->framed)
+        out->copy_growth_s_byte *= 2; /* into the frame that is kept, and out of it */
     if (!lane->in_place)
         out->copy_growth_s_byte = 0;
     if (model_lane_check(out, &error))

@@ -177,12 +177,14 @@ static size_t bytes_on(const struct lane *lane, size_t more, double *seconds)
     return lane->extension->under_way(lane->btl, lane->endpoint, more, seconds);
 }
 
-struct lane *stripe_choose_whole(struct lane *lane, size_t length)
+struct lane *stripe_instead(struct lane *lane, size_t size)
 {
     struct lane *best = lane;
     double best_s, other_s;
-    if (!lane->extension || !lane->extension->under_way ||
-        bytes_on(lane, length, &best_s) < BUSY_BYTES)
+    size_t length = size + WIRE_EAGER_HEADER_MAX;
+    if (OPAL_UNLIKELY(!lane_is_up(lane)))
+        return peer_lane_for(lane->peer, 0);
+    if (!lane->extension->under_way || bytes_on(lane, length, &best_s) < BUSY_BYTES)
         return lane;
     /* Of those that the plan takes for large messages: the user or a program may have left others
      * out. */
@@ -209,7 +211,7 @@ static struct lane *only_lane(const struct route *route, struct peer *peer, size
 {
     struct lane *only = route_lane(route, peer, 0);
     if (OPAL_LIKELY(!lane_is_lost(only)))
-        return only->framed && total < STRIPE_LARGE_BYTES ? stripe_choose_whole(only, total) : only;
+        return only->returns ? stripe_instead(only, total) : only;
     struct lane *other = peer_control_lane(peer);
     return lane_is_lost(other) ? only : other;
 }
@@ -219,6 +221,8 @@ struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t 
 {
     if (OPAL_LIKELY(route->lane_count == 1)) {
         struct lane *only = only_lane(route, peer, total);
+        if (OPAL_UNLIKELY(!only))
+            return NULL;
         if (wait != STRIPE_FOR_NOTHING && is_full(only))
             return NULL;
         piece_bound(only, size);
@@ -228,11 +232,10 @@ struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t 
     for (int i = 0; i < route->lane_count; i++)
         choice_weigh_lane(&choice, i, route_lane(route, peer, i), wait);
     if (choice.index < 0)
-        return choice.full ? NULL : route_lane(route, peer, 0);
+        return choice.full ? NULL : stripe_whole(route, peer, total);
     struct lane *best = route_lane(route, peer, choice.index);
-    /* Never waits for a framed lane: bytes that it loses are never reported. Its unacknowledged
-     * frames are limited instead. */
-    if (wait == STRIPE_FOR_LANE && !best->framed && has_enough(&best->speed))
+    /* Never waits for a lane that may break: bytes that it loses are never reported. */
+    if (wait == STRIPE_FOR_LANE && !best->framed && !best->returns && has_enough(&best->speed))
         return NULL;
     *size = choice.size;
     piece_bound(best, size);

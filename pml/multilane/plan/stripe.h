@@ -23,9 +23,17 @@ struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t 
 /* With so much under way a lane's neighbour may be idle. */
 #define BUSY_BYTES ((size_t) 64 << 10)
 
-/* For a whole message: the lane; or, where that has much under way and its BTL tells how much, the
- * one like it on which the message arrives first. */
-struct lane *stripe_choose_whole(struct lane *lane, size_t length);
+/* In place of a lane that returns messages: itself; where it is not up another one, or null if none
+ * is; where it has much under way and its BTL tells how much, the one like it on which a whole
+ * message of that size arrives first. */
+struct lane *stripe_instead(struct lane *lane, size_t size);
+
+/* The lane for a whole message of that size by the route's only lane. Null: none now. */
+static inline struct lane *stripe_whole(const struct route *route, struct peer *peer, size_t size)
+{
+    struct lane *lane = route_lane(route, peer, 0);
+    return OPAL_LIKELY(!lane->returns) ? lane : stripe_instead(lane, size);
+}
 
 /* A whole message of more counts among those that the peer bounds, and goes in parts then. */
 #define STRIPE_LARGE_BYTES ((size_t) 32 << 10)

@@ -7,6 +7,7 @@
 #include "base/multilane.h"
 #include "delivery/control.h"
 #include "delivery/delivery.h"
+#include "plan/stripe.h"
 
 int post_by_request(const struct outgoing *out, const struct route *route)
 {
@@ -116,7 +117,7 @@ static int kept_by_frame(struct send_request *request, struct lane *lane)
     const struct outgoing *out = &request->out;
     size_t header = comm_match_length(out->comm, out->peer, out->answer);
     int rc;
-    struct frame *frame = frame_begin(lane, header + out->size, true, &rc);
+    struct frame *frame = frame_begin(lane, header + out->size, &rc);
     if (!frame)
         return rc;
     message_write(out, frame, header);
@@ -146,8 +147,8 @@ static int eager_send_kept(struct send_request *request)
 {
     struct peer *peer = request->out.peer;
     size_t cost = kept_cost(request); /* the request may be gone when its lane has it */
-    struct lane *lane = route_lane(request->route, peer, 0);
-    if (!peer_queue(peer, cost))
+    struct lane *lane = stripe_whole(request->route, peer, request->out.size);
+    if (!lane || !peer_queue(peer, cost))
         return LANE_AGAIN;
     int rc = lane->framed ? kept_by_frame(request, lane) : kept_by_fragment(request, lane);
     if (rc == LANE_UNDER_WAY)

@@ -6,7 +6,9 @@
 
 static int eager_copy_post(const struct outgoing *out, const struct route *route)
 {
-    struct lane *lane = route_lane(route, out->peer, 0);
+    struct lane *lane = stripe_whole(route, out->peer, out->size);
+    if (OPAL_UNLIKELY(!lane))
+        return LANE_AGAIN;
     return OPAL_LIKELY(eager_in_place(out, lane)) ? LANE_LEFT : eager_post_packed(out, lane);
 }
 

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "plan/stripe.h"
+
 /* Up to this size a copy on the stack costs less than what a lane does to copy a message itself.
  * With its headers it fits the fast path of vader, a quarter of a 4 KiB box. */
 #define STACK_BYTES 936
@@ -22,7 +24,9 @@ static __attribute__((noinline)) int eager_short_copy(const struct outgoing *out
 
 static int eager_short_post(const struct outgoing *out, const struct route *route)
 {
-    struct lane *lane = route_lane(route, out->peer, 0);
+    struct lane *lane = stripe_whole(route, out->peer, out->size);
+    if (OPAL_UNLIKELY(!lane))
+        return LANE_AGAIN;
     return OPAL_LIKELY(eager_in_place(out, lane)) ? LANE_LEFT : eager_short_copy(out, lane);
 }
 

@@ -44,7 +44,9 @@ static int eager_zcopy_part(struct send_request *request, size_t offset, size_t 
                     request->out.size + WIRE_EAGER_HEADER_MAX <= lane_largest_send(lane);
     /* A bound that comes meanwhile makes no part of the rest whole. */
     is_whole = is_whole && offset == 0;
-    if (!is_whole)
+    if (is_whole)
+        lane = stripe_whole(request->route, peer, request->out.size);
+    else
         lane = stripe_choose(request->route, peer, request->out.size, size,
                              offset == 0 ? STRIPE_FOR_NOTHING : STRIPE_FOR_PEER);
     if (OPAL_UNLIKELY(!lane)) /* as in piece_send_data */

@@ -135,7 +135,10 @@ static bool is_drained(const struct lane *lane)
 static bool is_busy(const struct lane *lane)
 {
     struct delivery *delivery = delivery_find(lane->peer);
-    bool is_busy = speed_load(&lane->copy_speed.sent) > speed_load(&lane->copy_speed.seen);
+    double unused;
+    bool is_busy = speed_load(&lane->copy_speed.sent) > speed_load(&lane->copy_speed.seen) ||
+                   (lane->returns && lane->extension->under_way &&
+                    lane->extension->under_way(lane->btl, lane->endpoint, 0, &unused) > 0);
     if (!delivery || is_busy)
         return is_busy;
     if (OPAL_THREAD_TRYLOCK(&delivery->lock) != 0)

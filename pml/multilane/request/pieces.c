@@ -54,7 +54,7 @@ static int piece_send_kept(const struct piece *piece,
 {
     int rc;
     size_t length = header_length + (registration ? 0 : piece->size);
-    struct frame *frame = frame_begin(lane, length, false, &rc);
+    struct frame *frame = frame_begin(lane, length, &rc);
     if (!frame)
         return rc;
     unsigned char *message = frame_message(frame);

@@ -174,11 +174,24 @@ static bool follows_unseen(const struct outgoing *out, struct peer_class *class)
     return follows;
 }
 
+/* Is more on its way to the peer, as far as it has said, than a message of that size? */
+static bool is_ahead(const struct peer *peer, size_t bytes)
+{
+    double unused;
+    for (int i = 0; i < peer_lane_count(peer); i++) {
+        const struct lane *lane = &peer->lanes[i];
+        if (lane->returns && lane->extension->under_way &&
+            lane->extension->under_way(lane->btl, lane->endpoint, 0, &unused) >= bytes)
+            return true;
+    }
+    return delivery_is_ahead(peer, bytes);
+}
+
 static enum class_buffer as_stream(const struct outgoing *out, struct peer_class *class,
                                    enum class_buffer buffer)
 {
     bool follows = follows_unseen(out, class);
-    if (!follows && !peer_under_way(out->peer) && !delivery_is_ahead(out->peer, out->size))
+    if (!follows && !peer_under_way(out->peer) && !is_ahead(out->peer, out->size))
         return buffer;
     return buffer == CLASS_CONTIGUOUS ? CLASS_STREAM
            : buffer == CLASS_PACKED   ? CLASS_STREAM_PACKED

@@ -48,7 +48,7 @@ enum wire_flag {
 enum wire_trait {
     WIRE_STRIPED = 1, /* counts among the striped bytes of the lane (stripe.h) */
     WIRE_OFFERED = 4, /* of WIRE_PART: struct wire_offer follows the body */
-    WIRE_MOVED = 2    /* of WIRE_FRAME: sent over another lane than the message was written for */
+    WIRE_MOVED = 2    /* sent over another lane than the message, or that in the frame, is for */
 };
 
 struct wire_base {
