@@ -71,12 +71,20 @@ void verbs_work_completed(struct verbs_module *module, const struct ibv_wc *wc)
      * (verbs_queue_post_inline). */
     verbs_queue_room_give(peer, work->frees);
     verbs_queue_reported(peer, 1);
-    if (!opal_list_is_empty(&peer->pending) && verbs_peer_state(peer) == PEER_READY)
+    /* The other end's word counts for more: its device may have died behind the acknowledgement. */
+    bool lost = !good || (work->number > peer->returns.arrived && work->kind == WORK_SEND);
+    bool kept = OPAL_UNLIKELY(lost) && verbs_returns_keep(peer, work);
+    if (good && !kept && work->kind == WORK_SEND)
+        peer->returns.reported = work->number;
+    if (OPAL_UNLIKELY(verbs_peer_state(peer) == PEER_FAILED))
+        verbs_returns_look(peer);
+    else if (!opal_list_is_empty(&peer->pending) && verbs_peer_state(peer) == PEER_READY)
         verbs_queue_wake(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (OPAL_UNLIKELY(!good))
         work_broken(peer, wc, kind_in_words(work->kind));
-    verbs_work_complete(work, good ? OPAL_SUCCESS : OPAL_ERR_UNREACH);
+    if (OPAL_LIKELY(!kept))
+        verbs_work_complete(work, good ? OPAL_SUCCESS : OPAL_ERR_UNREACH);
 }
 
 int verbs_completions_poll(struct verbs_module *module)

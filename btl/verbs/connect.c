@@ -221,7 +221,7 @@ static const char *peer_hear(verbs_peer_t *peer, const struct greeting *heard)
 
 /* Under peer->lock. Does it speak of the connection that has failed here, and that the other end,
  * where it may not have failed, still has? Nothing begins anew before that one is over too. */
-static bool is_of_failed(const verbs_peer_t *peer, const struct greeting *heard)
+static bool is_of_failed(verbs_peer_t *peer, const struct greeting *heard)
 {
     return verbs_peer_is_unfenced(peer) && heard->from_nonce == peer->nonce &&
            heard->end.qpn == peer->their_qpn;

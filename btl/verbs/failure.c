@@ -46,18 +46,19 @@ bool verbs_peer_is_drained(verbs_peer_t *peer)
 
     if (peer->drain == DRAIN_WAITING && verbs_now_ms() - peer->broken_ms > LAST_BUFFER_MS)
         last_buffer_used(peer);
-    /* Two rounds: one may have looked before the last buffer was used. Relaxed: the numbers order
-     * nothing, and the queue itself is only polled by one thread. */
+    /* Two rounds: one may have looked before the last buffer was used. Acquire, here and below: the
+     * thread that polled has counted what came. */
     if (peer->drain == DRAIN_POLLING &&
-        atomic_load_explicit(&module->empty_rounds, memory_order_relaxed) - peer->drain_round >= 2)
+        atomic_load_explicit(&module->empty_rounds, memory_order_acquire) - peer->drain_round >= 2)
         peer->drain = DRAIN_NONE;
-    return peer->drain == DRAIN_NONE || atomic_load_explicit(&module->dead, memory_order_relaxed);
+    return peer->drain == DRAIN_NONE || atomic_load_explicit(&module->dead, memory_order_acquire);
 }
 
 /* What a dead device will not report. */
 static void posted_fail(verbs_peer_t *peer)
 {
     struct verbs_work *work;
+    bool kept;
 
     do {
         OPAL_THREAD_LOCK(&peer->lock);
@@ -66,8 +67,9 @@ static void posted_fail(verbs_peer_t *peer)
             peer->outstanding--;
             verbs_queue_room_give(peer, work->frees);
         }
+        kept = work && verbs_returns_keep(peer, work);
         OPAL_THREAD_UNLOCK(&peer->lock);
-        if (work)
+        if (work && !kept)
             verbs_work_complete(work, OPAL_ERR_UNREACH);
     } while (work);
 }
@@ -105,8 +107,10 @@ void verbs_module_die(struct verbs_module *module, const char *why)
 {
     uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
 
-    if (atomic_exchange_explicit(&module->dead, true, memory_order_relaxed))
-        return; /* relaxed: a thread that posts before it sees this has its work in a list below */
+    /* Release: see verbs_peer_is_drained. A thread that posts before it sees this has its work in a
+     * list below. */
+    if (atomic_exchange_explicit(&module->dead, true, memory_order_release))
+        return;
     for (uint32_t i = 0; i < count; i++) {
         verbs_peer_t *peer = verbs_peer_at(module, i);
 

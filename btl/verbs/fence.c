@@ -4,9 +4,41 @@
 
 #include <string.h>
 
-bool verbs_peer_is_unfenced(const verbs_peer_t *peer)
+bool verbs_peer_is_unfenced(verbs_peer_t *peer)
 {
-    return verbs_peer_state(peer) == PEER_FAILED && peer->was_ready && !peer->fence_confirmed;
+    bool is_counted = peer->returns.arrived != COUNT_UNKNOWN ||
+                      atomic_load_explicit(&peer->returned, memory_order_relaxed) == NULL ||
+                      (peer->outstanding == 0 && opal_list_is_empty(&peer->returns.unreturned));
+
+    return verbs_peer_state(peer) == PEER_FAILED && peer->was_ready &&
+           (!peer->fence_confirmed || !is_counted);
+}
+
+/* Under peer->lock: the messages that have come by the connection with that queue pair of ours. No
+ * other is taken in once this is known. */
+static uint64_t messages_come(verbs_peer_t *peer, uint32_t qpn)
+{
+    bool is_open = verbs_peer_state(peer) == PEER_ANSWERED || verbs_peer_state(peer) == PEER_READY;
+
+    if (qpn != peer->returns.qpn || is_open || !verbs_peer_is_drained(peer))
+        return COUNT_UNKNOWN;
+    peer->returns.told = true;
+    return atomic_load_explicit(&peer->received, memory_order_relaxed);
+}
+
+/* Under peer->lock. */
+static void question_fill(verbs_peer_t *peer, struct greeting *greeting)
+{
+    verbs_greeting_fill(peer, greeting);
+    greeting->kind = GREETING_FENCE;
+    greeting->received = messages_come(peer, greeting->end.qpn);
+}
+
+/* Under peer->lock: the other end of a failed connection says that it is broken there too. */
+static void other_end_broke(verbs_peer_t *peer, const struct greeting *heard)
+{
+    peer->fence_confirmed = true;
+    verbs_returns_learn(peer, heard->received);
 }
 
 /* By every port that knows the process: the port of this lane may be cut off. */
@@ -34,14 +66,12 @@ void verbs_fence_ask(verbs_peer_t *peer)
     struct greeting greeting;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    verbs_greeting_fill(peer, &greeting);
+    question_fill(peer, &greeting);
     uint64_t nonce = peer->nonce;
     bool is_broken = verbs_peer_state(peer) == PEER_FAILED; /* another thread may have begun anew */
     OPAL_THREAD_UNLOCK(&peer->lock);
-    if (!is_broken)
-        return;
-    greeting.kind = GREETING_FENCE;
-    greeting_send_anyhow(&peer->name, nonce, &greeting);
+    if (is_broken)
+        greeting_send_anyhow(&peer->name, nonce, &greeting);
 }
 
 /* The peer that a greeting about a fence names; NULL: there is none. */
@@ -58,7 +88,8 @@ static verbs_peer_t *fence_peer(const struct greeting *heard)
     return peer && heard->from_nonce == peer->nonce ? peer : NULL;
 }
 
-/* The other end's queue pair is broken: ours is after this. NULL: it names no peer. */
+/* The other end's queue pair is broken: ours is after this. NULL: it names no peer, or what came
+ * from there is still being counted, and it asks again. */
 static verbs_peer_t *fence_answer(const struct greeting *heard, struct greeting *answer)
 {
     verbs_peer_t *peer = fence_peer(heard);
@@ -71,7 +102,17 @@ static verbs_peer_t *fence_answer(const struct greeting *heard, struct greeting 
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (connected)
         verbs_peer_fail(peer, "the other end has closed it");
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (verbs_peer_state(peer) == PEER_FAILED && heard->end.qpn == peer->their_qpn &&
+        heard->heard_qpn == atomic_load_explicit(&peer->qpn, memory_order_relaxed))
+        other_end_broke(peer, heard);
+    uint64_t received = messages_come(peer, heard->heard_qpn);
+    bool early = received == COUNT_UNKNOWN && heard->heard_qpn == peer->returns.qpn;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (early)
+        return NULL;
     *answer = *heard;
+    answer->received = received;
     answer->kind = GREETING_FENCED;
     answer->from = opal_proc_local_get()->proc_name;
     answer->from_nonce = verbs.record.nonce;
@@ -100,7 +141,7 @@ void verbs_fenced_heard(const struct greeting *heard)
     OPAL_THREAD_LOCK(&peer->lock);
     if (verbs_peer_state(peer) == PEER_FAILED &&
         heard->heard_qpn == atomic_load_explicit(&peer->qpn, memory_order_relaxed))
-        peer->fence_confirmed = true;
+        other_end_broke(peer, heard);
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
@@ -118,7 +159,7 @@ int verbs_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer)
     verbs_peer_fail(peer, "it was closed");
     OPAL_THREAD_LOCK(&peer->lock);
     over = verbs_peer_state(peer) == PEER_IDLE ||
-           (peer->outstanding == 0 && !verbs_peer_is_unfenced(peer));
+           (peer->outstanding == 0 && !verbs_peer_is_unfenced(peer) && !verbs_returns_wait(peer));
     if (verbs_peer_is_unfenced(peer) && now >= peer->fence_next_ms) {
         peer->fence_next_ms = now + FENCE_PAUSE_MS;
         ask = true;
@@ -142,6 +183,7 @@ struct fence_note {
     opal_process_name_t from;
     uint64_t to_nonce;
     uint64_t from_nonce;
+    uint64_t received;
 };
 
 _Static_assert(sizeof(struct fence_note) <= MULTILANE_FENCE_NOTE_BYTES, "it fits");
@@ -160,6 +202,7 @@ static size_t note_write(const struct greeting *greeting, void *note)
     out.from = greeting->from;
     out.to_nonce = greeting->to_nonce;
     out.from_nonce = greeting->from_nonce;
+    out.received = greeting->received;
     memcpy(note, &out, sizeof(out));
     return sizeof(out);
 }
@@ -171,9 +214,8 @@ size_t verbs_fence_note(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *no
     (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
     bool asks = verbs_peer_is_unfenced(peer);
-    verbs_greeting_fill(peer, &greeting);
+    question_fill(peer, &greeting);
     OPAL_THREAD_UNLOCK(&peer->lock);
-    greeting.kind = GREETING_FENCE;
     return asks ? note_write(&greeting, note) : 0;
 }
 
@@ -197,6 +239,7 @@ size_t verbs_fence_note_heard(const void *note, size_t length, void *answer)
     heard.from = in.from;
     heard.to_nonce = in.to_nonce;
     heard.from_nonce = in.from_nonce;
+    heard.received = in.received;
     if (in.kind == GREETING_FENCED)
         verbs_fenced_heard(&heard);
     if (in.kind != GREETING_FENCE || !fence_answer(&heard, &reply))

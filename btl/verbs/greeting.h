@@ -5,7 +5,7 @@
 
 #include "btl/verbs/verbs.h"
 
-#define GREETING_VERSION 3u
+#define GREETING_VERSION 4u
 /* Buffers for datagrams, which share the port's completion queues. One to come that finds none is
  * lost, and sent again after a pause: a job's first exchange brings one of each process. */
 #define GREETINGS_IN  512u
@@ -31,6 +31,8 @@ struct greeting {
     uint32_t heard_qpn; /* the receiver's queue pair; 0: nothing was heard of it yet */
     uint32_t is_sure;   /* the sender knows that the receiver's queue pair is ready */
     struct verbs_slots_address slots; /* of the sender's end */
+    uint64_t received; /* of a fence: messages of the connection that it is about that have come to
+                          the sender, and no others will; or COUNT_UNKNOWN */
 };
 
 enum sending {

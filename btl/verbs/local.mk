@@ -28,6 +28,7 @@ libmultilane_verbs_la_SOURCES = \
 	btl/verbs/queue.c \
 	btl/verbs/receives.c \
 	btl/verbs/remote.c \
+	btl/verbs/returns.c \
 	btl/verbs/route.c \
 	btl/verbs/route.h \
 	btl/verbs/send.c \

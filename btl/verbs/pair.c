@@ -124,6 +124,7 @@ bool verbs_pair_connect(verbs_peer_t *peer, const struct verbs_end *other)
         .min_rnr_timer = RECEIVER_NOT_READY_CODE,
     };
 
+    verbs_returns_begin(peer);
     verbs_path_fill(module, &other->port.address, &attributes.ah_attr);
     if (ibv_modify_qp(peer->qp, &attributes,
                       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -172,8 +173,7 @@ static void pair_destroy(verbs_peer_t *peer)
 
 bool verbs_peer_renew(verbs_peer_t *peer)
 {
-    if (peer->outstanding != 0 || !opal_list_is_empty(&peer->pending) ||
-        !verbs_peer_is_drained(peer))
+    if (peer->outstanding != 0 || verbs_returns_wait(peer) || !verbs_peer_is_drained(peer))
         return false;
     pair_destroy(peer);
     verbs_peer_state_set(peer, PEER_IDLE);
@@ -184,13 +184,16 @@ bool verbs_peer_renew(verbs_peer_t *peer)
 
 static void peer_destroy(verbs_peer_t *peer)
 {
+    verbs_return_to(&peer->module->super, peer, NULL, NULL);
     verbs_queue_fail_pending(peer);
+    (void) verbs_returns_make(peer);
     OPAL_THREAD_LOCK(&peer->lock);
     pair_destroy(peer);
     if (peer->greeting_path)
         ibv_destroy_ah(peer->greeting_path);
     verbs_slots_close(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
+    OBJ_DESTRUCT(&peer->returns.unreturned);
     OBJ_DESTRUCT(&peer->posted);
     OBJ_DESTRUCT(&peer->pending);
     OBJ_DESTRUCT(&peer->lock);

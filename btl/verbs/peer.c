@@ -114,6 +114,7 @@ verbs_peer_t *verbs_peer_create(struct verbs_module *module, const opal_process_
     OBJ_CONSTRUCT(&peer->lock, opal_mutex_t);
     OBJ_CONSTRUCT(&peer->pending, opal_list_t);
     OBJ_CONSTRUCT(&peer->posted, opal_list_t);
+    OBJ_CONSTRUCT(&peer->returns.unreturned, opal_list_t);
     peer->module = module;
     peer->name = *name;
     peer->index = index;

@@ -213,6 +213,7 @@ int verbs_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **proc
         peers[i]->known = false;
         peers[i]->proc = NULL;
         OPAL_THREAD_UNLOCK(&peers[i]->lock);
+        verbs_return_to(btl, peers[i], NULL, NULL);
     }
     return OPAL_SUCCESS;
 }

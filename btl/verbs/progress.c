@@ -25,6 +25,27 @@
 #define EVENT_ROUNDS 256u
 #define SLOT_ROUNDS  1024u
 
+/* False: the other end was told that it has not come, and sends it by another lane. */
+static inline bool message_count(verbs_peer_t *peer)
+{
+    bool counts = true;
+
+    if (OPAL_LIKELY(verbs_peer_state(peer) != PEER_FAILED)) {
+        /* Relaxed, and no more than a store: verbs_peer_is_drained orders it, and no other thread
+         * counts. */
+        atomic_store_explicit(&peer->received,
+                              atomic_load_explicit(&peer->received, memory_order_relaxed) + 1,
+                              memory_order_relaxed);
+        return true;
+    }
+    OPAL_THREAD_LOCK(&peer->lock);
+    counts = !peer->returns.told;
+    if (counts)
+        atomic_fetch_add_explicit(&peer->received, 1, memory_order_relaxed);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return counts;
+}
+
 static void message_hand_out(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc)
 {
     uint32_t word = ntohl(wc->imm_data);
@@ -40,8 +61,8 @@ static void message_hand_out(struct verbs_module *module, uint32_t index, const 
     }
     if (OPAL_UNLIKELY(verbs_peer_state(peer) == PEER_ANSWERED))
         verbs_connect_confirmed(peer);
-    if (OPAL_UNLIKELY(module->finalized)) /* the receiver's callback may be gone */
-        return;
+    if (OPAL_UNLIKELY(!message_count(peer) || module->finalized))
+        return; /* at the end the receiver's callback may be gone */
     segment.seg_addr.pval = module->receives.buffers[index].memory;
     /* The sender is passed on even before Open MPI adds it: Open MPI's puts by message abort
      * without it, and the greeting brought all that an answer needs. */
@@ -74,10 +95,10 @@ static int receives_handle(struct verbs_module *module)
     if (count == 0 &&
         OPAL_UNLIKELY(atomic_load_explicit(&module->greeter_broken, memory_order_relaxed)))
         verbs_greeter_restart(module);
-    if (count < BATCH) /* by the one thread that polls; see verbs_peer_is_drained */
+    if (count < BATCH) /* by the one thread that polls; release: see verbs_peer_is_drained */
         atomic_store_explicit(&module->empty_rounds,
                               atomic_load_explicit(&module->empty_rounds, memory_order_relaxed) + 1,
-                              memory_order_relaxed);
+                              memory_order_release);
     return count < 0 ? 0 : count;
 }
 
@@ -257,10 +278,21 @@ static __attribute__((noinline)) int round_extra(struct verbs_module *module, ui
     return events;
 }
 
+/* A dead device reports nothing, but its messages are returned. */
+static __attribute__((noinline)) int progress_dead(struct verbs_module *module)
+{
+    if (!atomic_load_explicit(&module->returns_due, memory_order_relaxed) || !polling_take(module))
+        return 0;
+    int events = verbs_returns_make_all(module);
+    polling_leave(module);
+    return events;
+}
+
 int verbs_progress_module(struct verbs_module *module)
 {
-    if (OPAL_UNLIKELY(atomic_load_explicit(&module->dead, memory_order_relaxed)) ||
-        !polling_take(module))
+    if (OPAL_UNLIKELY(atomic_load_explicit(&module->dead, memory_order_relaxed)))
+        return progress_dead(module);
+    if (!polling_take(module))
         return 0;
     uint32_t round = module->round++;
     /* Relaxed, here and below: what another thread begins now is seen in a later round. */
@@ -277,6 +309,8 @@ int verbs_progress_module(struct verbs_module *module)
         events += verbs_slots_read_expected(module);
     if (OPAL_UNLIKELY(atomic_load_explicit(&module->waiting_count, memory_order_relaxed) != 0))
         events += verbs_submit_waiting(module);
+    if (OPAL_UNLIKELY(atomic_load_explicit(&module->returns_due, memory_order_relaxed)))
+        events += verbs_returns_make_all(module);
     if (OPAL_UNLIKELY(round % GREETING_ROUNDS == 0))
         events += round_extra(module, round);
     polling_leave(module);

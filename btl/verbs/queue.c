@@ -119,6 +119,8 @@ enum verbs_posting verbs_queue_post(verbs_peer_t *peer, struct verbs_work *work)
         verbs_queue_room_give(peer, 1);
         return error == ENOMEM ? POST_FULL : POST_FAILED;
     }
+    if (work->kind == WORK_SEND)
+        work->number = ++peer->sent;
     peer->unsignaled = 0;
     peer->outstanding++;
     report_expect(peer);
@@ -146,6 +148,7 @@ enum verbs_posting verbs_queue_post_inline(verbs_peer_t *peer, struct ibv_send_w
         verbs_queue_room_give(peer, 1);
         return error == ENOMEM ? POST_FULL : POST_FAILED;
     }
+    peer->sent += request->opcode == IBV_WR_SEND_WITH_IMM; /* another one writes a slot */
     peer->unsignaled = (uint8_t) (report ? 0 : peer->unsignaled + 1);
     if (report)
         report_expect(peer);
@@ -191,13 +194,29 @@ verbs_peer_t *verbs_queue_take_waiting(struct verbs_module *module)
     return peer;
 }
 
+/* Under peer->lock. */
+static struct verbs_work *unkept_take(verbs_peer_t *peer)
+{
+    struct verbs_work *work;
+
+    OPAL_LIST_FOREACH(work, &peer->pending, struct verbs_work)
+    {
+        if (verbs_work_is_kept(work))
+            continue;
+        opal_list_remove_item(&peer->pending, (opal_list_item_t *) work);
+        return work;
+    }
+    return NULL;
+}
+
 void verbs_queue_fail_pending(verbs_peer_t *peer)
 {
     struct verbs_work *work;
 
     do {
         OPAL_THREAD_LOCK(&peer->lock);
-        work = (struct verbs_work *) opal_list_remove_first(&peer->pending);
+        work = unkept_take(peer);
+        verbs_returns_look(peer);
         OPAL_THREAD_UNLOCK(&peer->lock);
         if (work)
             verbs_work_complete(work, OPAL_ERR_UNREACH);

@@ -37,7 +37,8 @@ static int immediate_inline(verbs_peer_t *peer, opal_convertor_t *convertor, con
     return verbs_submit_inline(peer, parts, payload_size == 0 ? 1 : 2, tag);
 }
 
-/* A message too long to be inline goes through a descriptor of our own, if it can be posted now. */
+/* A message too long to be inline, or kept, goes through a descriptor of our own, if it can be
+ * posted now. */
 static int immediate_copied(mca_btl_base_module_t *btl, verbs_peer_t *peer,
                             opal_convertor_t *convertor, const void *header, size_t header_size,
                             size_t payload_size, mca_btl_base_tag_t tag)
@@ -75,8 +76,9 @@ int verbs_send_immediate(mca_btl_base_module_t *btl, verbs_peer_t *peer,
                          mca_btl_base_descriptor_t **descriptor)
 {
     size_t size = header_size + payload_size;
+    /* What has no work cannot be kept. */
     int status =
-        size <= module_of(btl)->inline_max
+        size <= module_of(btl)->inline_max && !verbs_peer_keeps(peer, tag)
             ? immediate_inline(peer, convertor, header, header_size, payload_size, tag)
             : immediate_copied(btl, peer, convertor, header, header_size, payload_size, tag);
 

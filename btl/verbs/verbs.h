@@ -70,6 +70,7 @@ struct verbs_work {
     uint8_t kind;  /* enum work_kind */
     uint8_t frees; /* entries of the send queue that its completion frees */
     mca_btl_base_tag_t tag;
+    uint64_t number; /* of a message in its connection, from 1; 0: it was not posted */
 
     /* of put, get and atomics; the first three also of a message in place, its payload, and a size
      * of 0 of any other */
@@ -110,6 +111,23 @@ struct verbs_slots {
     uint64_t their_address;
     uint64_t torn_since_ms; /* the next slot is marked ready but its check fails, since then; 0: it
                                is not */
+};
+
+/* --- what a broken connection returns --- */
+
+/* Both ends count the messages of a connection, so that it is known which have come. */
+#define COUNT_UNKNOWN UINT64_MAX
+#define COUNT_FALSE   (UINT64_MAX - 1) /* more than were sent */
+
+/* Of one connection; under the peer's lock. */
+struct verbs_returns {
+    void *context;
+    opal_list_t unreturned; /* messages that were posted and ended without success, in order */
+    bool busy;              /* the thread that polls is ending one */
+    bool told;              /* the other end knows `received`: no other message is taken in */
+    uint32_t qpn;           /* ours, of the connection that is counted */
+    uint64_t reported;      /* the last message whose success the device has reported */
+    uint64_t arrived;       /* messages of ours, as the other end says */
 };
 
 /* --- connections --- */
@@ -163,6 +181,12 @@ struct mca_btl_base_endpoint_t {
     uint32_t my_psn;
     opal_list_t pending;  /* struct verbs_work that wait for the connection or for room */
     _Atomic uint32_t qpn; /* of `qp`; read without the lock where completions are handled */
+
+    /* Who takes messages back; NULL: none is kept. Written under `lock`. */
+    _Atomic(multilane_returned) returned;
+    uint64_t sent;             /* messages of the connection; under `lock` */
+    _Atomic uint64_t received; /* by the thread that polls, under `lock` once it is broken */
+    struct verbs_returns returns;
 
     /* The other end, from its record or its greeting; under `lock`. */
     struct verbs_port port;
@@ -295,6 +319,7 @@ struct verbs_module {
     _Atomic bool dead;             /* the device reports nothing any more */
     _Atomic uint32_t empty_rounds; /* how often the receive completions were polled empty */
     _Atomic uint32_t draining;     /* peers in DRAIN_WAITING */
+    _Atomic bool returns_due;      /* a peer may have messages to return */
     uint64_t port_down_since_ms;
     bool finalized;
     const char *said_missing; /* why it was last said to be no lane to a process; under `lock` */
@@ -432,6 +457,37 @@ struct verbs_work *verbs_work_get(struct verbs_module *module, enum work_kind ki
 /* With no lock held: it has ended. */
 void verbs_work_complete(struct verbs_work *work, int status);
 
+/* returns.c */
+/* Only the PML asks for messages back, and only its own are for it: its tags have these bits. */
+static inline bool verbs_peer_keeps(const verbs_peer_t *peer, mca_btl_base_tag_t tag)
+{
+    /* Relaxed: a message that another thread sends meanwhile may be kept or not. */
+    return atomic_load_explicit(&peer->returned, memory_order_relaxed) != NULL &&
+           (tag & 0xe0) == MCA_BTL_TAG_PML;
+}
+
+static inline bool verbs_work_is_kept(const struct verbs_work *work)
+{
+    return work->kind == WORK_SEND && verbs_peer_keeps(work->peer, work->tag);
+}
+
+/* The extension's return_to. */
+void verbs_return_to(mca_btl_base_module_t *btl, verbs_peer_t *peer, multilane_returned returned,
+                     void *context);
+/* Under peer->lock, as all but the last two. A connection begins. */
+void verbs_returns_begin(verbs_peer_t *peer);
+/* A work has ended without success. False: it is not kept. */
+bool verbs_returns_keep(verbs_peer_t *peer, struct verbs_work *work);
+/* The other end's count, or COUNT_UNKNOWN. */
+void verbs_returns_learn(verbs_peer_t *peer, uint64_t count);
+/* What the peer keeps may have become ready to be returned. */
+void verbs_returns_look(verbs_peer_t *peer);
+/* It cannot begin anew: it has messages to return. */
+bool verbs_returns_wait(verbs_peer_t *peer);
+/* By the thread that polls, with no lock held: returns what is ready; returns events. */
+int verbs_returns_make(verbs_peer_t *peer);
+int verbs_returns_make_all(struct verbs_module *module);
+
 /* queue.c. Under peer->lock, but for the last two functions. */
 /* POST_FULL: a completion gives room. POST_LATER: there is no connection, or other works wait. */
 enum verbs_posting { POSTED, POST_FULL, POST_LATER, POST_FAILED };
@@ -447,7 +503,7 @@ void verbs_queue_reported(verbs_peer_t *peer, uint32_t count);
 void verbs_queue_wake(verbs_peer_t *peer);
 /* Takes one peer off the list of those to be woken; NULL: none. */
 verbs_peer_t *verbs_queue_take_waiting(struct verbs_module *module);
-/* Ends the peer's pending works with an error. */
+/* Ends the peer's pending works with an error, but those to be returned. */
 void verbs_queue_fail_pending(verbs_peer_t *peer);
 
 /* failure.c */
@@ -522,8 +578,9 @@ void verbs_work_completed(struct verbs_module *module, const struct ibv_wc *wc);
 int verbs_completions_poll(struct verbs_module *module);
 
 /* fence.c */
-/* Under peer->lock: it failed, and the other end may still take in what was sent before. */
-bool verbs_peer_is_unfenced(const verbs_peer_t *peer);
+/* Under peer->lock: it failed, and the other end may still take in what was sent before, or has not
+ * said how much came of it. */
+bool verbs_peer_is_unfenced(verbs_peer_t *peer);
 /* Asks the other end, over every port that leads to its process, to break its queue pair too. */
 void verbs_fence_ask(verbs_peer_t *peer);
 /* The extension's fence, fence_ask and fence_hear. */

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages that a broken connection has not brought to the other end go back to who sent them. Both
+ * ends count the messages of a connection, which come in the order in which they were posted; so
+ * the other end's count says which have come (fence.c). What the device has reported as sent is not
+ * kept any longer: the other device has it, and the other process will poll it. */
+#include "btl/verbs/verbs.h"
+
+void verbs_returns_look(verbs_peer_t *peer)
+{
+    /* Relaxed: the peer's lock orders what it is about. */
+    atomic_store_explicit(&peer->module->returns_due, true, memory_order_relaxed);
+}
+
+void verbs_return_to(mca_btl_base_module_t *btl, verbs_peer_t *peer, multilane_returned returned,
+                     void *context)
+{
+    (void) btl;
+    OPAL_THREAD_LOCK(&peer->lock);
+    peer->returns.context = context;
+    atomic_store_explicit(&peer->returned, returned, memory_order_relaxed);
+    verbs_returns_look(peer);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+}
+
+void verbs_returns_begin(verbs_peer_t *peer)
+{
+    peer->sent = peer->returns.reported = 0;
+    atomic_store_explicit(&peer->received, 0, memory_order_relaxed);
+    peer->returns.arrived = COUNT_UNKNOWN;
+    peer->returns.told = false;
+    peer->returns.qpn = atomic_load_explicit(&peer->qpn, memory_order_relaxed);
+}
+
+bool verbs_returns_keep(verbs_peer_t *peer, struct verbs_work *work)
+{
+    if (!verbs_work_is_kept(work))
+        return false;
+    opal_list_append(&peer->returns.unreturned, (opal_list_item_t *) work);
+    verbs_returns_look(peer);
+    return true;
+}
+
+bool verbs_returns_wait(verbs_peer_t *peer)
+{
+    return peer->returns.busy || !opal_list_is_empty(&peer->returns.unreturned) ||
+           !opal_list_is_empty(&peer->pending);
+}
+
+void verbs_returns_learn(verbs_peer_t *peer, uint64_t count)
+{
+    struct verbs_returns *returns = &peer->returns;
+
+    if (returns->arrived != COUNT_UNKNOWN || count == COUNT_UNKNOWN)
+        return;
+    returns->arrived = count > peer->sent ? COUNT_FALSE : count;
+    verbs_returns_look(peer);
+    if (atomic_load_explicit(&peer->returned, memory_order_relaxed) == NULL)
+        return;
+    if (count > peer->sent)
+        VERBS_SAY("process %s has counted %llu messages by %s, and %llu were sent: those that may "
+                  "not have come end with an error.",
+                  OPAL_NAME_PRINT(peer->name), (unsigned long long) count, peer->module->device,
+                  (unsigned long long) peer->sent);
+    else if (count < returns->reported)
+        VERBS_SAY("%llu messages by %s to process %s are lost: the device has reported them as "
+                  "sent, and they have not come.",
+                  (unsigned long long) (returns->reported - count), peer->module->device,
+                  OPAL_NAME_PRINT(peer->name));
+}
+
+/* Under peer->lock. The oldest message, once its fate is known. What was never posted follows what
+ * was, so it waits for the last report. */
+static struct verbs_work *next_take(verbs_peer_t *peer)
+{
+    struct verbs_returns *returns = &peer->returns;
+    opal_list_t *from =
+        opal_list_is_empty(&returns->unreturned) ? &peer->pending : &returns->unreturned;
+    bool keeps = atomic_load_explicit(&peer->returned, memory_order_relaxed) != NULL;
+    bool waits = peer->outstanding != 0 ||
+                 (from == &returns->unreturned && returns->arrived == COUNT_UNKNOWN);
+
+    if (verbs_peer_state(peer) != PEER_FAILED || (keeps && waits))
+        return NULL;
+    return (struct verbs_work *) opal_list_remove_first(from);
+}
+
+/* How it ends. With a false count any of those posted may have come: to return it could deliver it
+ * twice, and to call it sent could lose it in silence. */
+static int work_return(const struct verbs_work *work, uint64_t arrived, multilane_returned returned,
+                       void *context)
+{
+    bool was_posted = work->number != 0;
+
+    if (!returned || work->peer->module->finalized || (was_posted && arrived == COUNT_FALSE))
+        return OPAL_ERR_UNREACH;
+    if (was_posted && work->number <= arrived) /* it came, and the report did not */
+        return OPAL_SUCCESS;
+    return returned(context, work->segment.seg_addr.pval, work->segment.seg_len,
+                    work->size == 0 ? NULL : work->local, work->size)
+               ? OPAL_SUCCESS
+               : OPAL_ERR_UNREACH;
+}
+
+int verbs_returns_make(verbs_peer_t *peer)
+{
+    struct verbs_work *work;
+
+    for (int events = 0;; events++) {
+        OPAL_THREAD_LOCK(&peer->lock);
+        work = next_take(peer);
+        peer->returns.busy = work != NULL;
+        uint64_t arrived = peer->returns.arrived;
+        void *context = peer->returns.context;
+        multilane_returned returned = atomic_load_explicit(&peer->returned, memory_order_relaxed);
+        OPAL_THREAD_UNLOCK(&peer->lock);
+        if (!work)
+            return events;
+        verbs_work_complete(work, work_return(work, arrived, returned, context));
+    }
+}
+
+int verbs_returns_make_all(struct verbs_module *module)
+{
+    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
+    int events = 0;
+
+    /* What becomes ready from here on sets it again. */
+    atomic_store_explicit(&module->returns_due, false, memory_order_relaxed);
+    for (uint32_t i = 0; i < count; i++)
+        events += verbs_returns_make(verbs_peer_at(module, i));
+    return events;
+}
