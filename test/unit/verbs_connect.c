@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "btl/verbs/verbs.h"
+#include "btl/verbs/greeting.h"
 
 #define PLACES 256
 #define DEPTH  32u
@@ -749,6 +749,134 @@ static void buffers_stay_where_a_device_cannot(void)
     end();
 }
 
+/* --- what both ends have counted --- */
+
+enum { OUR_NONCE = 7, THEIR_NONCE = 8 };
+
+static void connected(verbs_peer_t *peer, uint32_t theirs)
+{
+    if (peer->state == PEER_IDLE)
+        CHECK(verbs_connect_begin(peer), "no queue pair");
+    CHECK(verbs_pair_connect(peer, &(struct verbs_end){.qpn = theirs}), "no connection");
+    peer->their_qpn = theirs;
+    verbs_peer_state_set(peer, PEER_READY);
+}
+
+/* The queue pair has used its last buffer, and all that came is polled. */
+static void last_buffer(const verbs_peer_t *peer)
+{
+    device.event = (struct ibv_async_event){.event_type = IBV_EVENT_QP_LAST_WQE_REACHED,
+                                            .element.qp = peer->qp};
+    progress();
+}
+
+/* The other end asks about the connection of these two queue pairs. False: it is not answered. */
+static bool fence_asked(const verbs_peer_t *peer, uint32_t ours, uint32_t theirs, uint64_t *count)
+{
+    unsigned before = device.greetings[2];
+    struct greeting answer;
+
+    verbs_fence_heard(&(struct greeting){.kind = GREETING_FENCE,
+                                         .from = peer->name,
+                                         .from_nonce = peer->nonce,
+                                         .end.qpn = theirs,
+                                         .heard_qpn = ours,
+                                         .received = COUNT_UNKNOWN});
+    memcpy(&answer, device.sent, sizeof(answer));
+    *count = answer.received;
+    return device.greetings[2] > before && answer.kind == GREETING_FENCED;
+}
+
+/* None that comes later is taken in: it is sent by another lane. */
+static void count_is_told_when_it_is_final(void)
+{
+    verbs_peer_t *peer;
+    uint64_t count;
+
+    begin();
+    mca_btl_base_active_message_trigger[TAG].cbfunc = message_heard;
+    memset(&heard, 0, sizeof(heard));
+    peer = peer_to(2);
+    peer->nonce = THEIR_NONCE;
+    connected(peer, 100);
+    uint32_t first = peer->qpn;
+    message_comes(peer, "one");
+    progress();
+    message_comes(peer, "two");
+    CHECK(!fence_asked(peer, first, 100, &count), "while a message waits to be polled");
+    CHECK(peer->state == PEER_FAILED, "state %u", peer->state);
+    progress();
+    CHECK(heard.messages == 2 && !fence_asked(peer, first, 100, &count), "more may come");
+    last_buffer(peer);
+    CHECK(fence_asked(peer, first, 100, &count) && count == 2, "%u", (unsigned) count);
+    message_comes(peer, "three");
+    progress();
+    CHECK(heard.messages == 2, "it is handed out, and sent again");
+    /* It begins anew before the other end has heard the answer. */
+    CHECK(verbs_peer_renew(peer) && verbs_connect_begin(peer), "state %u", peer->state);
+    CHECK(fence_asked(peer, first, 100, &count) && count == 2, "%u", (unsigned) count);
+    connected(peer, 101);
+    message_comes(peer, "four");
+    progress();
+    CHECK(heard.messages == 3 && peer->received == 1, "%u messages", heard.messages);
+    CHECK(fence_asked(peer, first, 100, &count) && count == COUNT_UNKNOWN &&
+              peer->state == PEER_READY,
+          "state %u", peer->state);
+    end();
+}
+
+/* The end that asks, and the one that is asked. */
+static void note_and_its_answer_carry_counts(void)
+{
+    unsigned char note[MULTILANE_FENCE_NOTE_BYTES], answer[MULTILANE_FENCE_NOTE_BYTES];
+    verbs_peer_t *peer;
+
+    begin_as(OUR_NONCE);
+    peer = peer_named(&opal_proc_local_get()->proc_name, 1);
+    peer->nonce = THEIR_NONCE;
+    connected(peer, peer->qpn); /* it is both ends */
+    peer->sent = 5;
+    peer->received = 2;
+    verbs_peer_fail(peer, "it is cut");
+    last_buffer(peer);
+    size_t length = verbs_fence_note(&module.super, peer, note);
+    verbs.record.nonce = THEIR_NONCE;
+    peer->nonce = OUR_NONCE;
+    length = verbs_fence_note_heard(note, length, answer);
+    CHECK(length != 0 && peer->returns.arrived == 2 && peer->fence_confirmed, "%u",
+          (unsigned) peer->returns.arrived);
+    peer->returns.arrived = COUNT_UNKNOWN;
+    verbs.record.nonce = OUR_NONCE;
+    peer->nonce = THEIR_NONCE;
+    CHECK(verbs_fence_note_heard(answer, length, note) == 0 && peer->returns.arrived == 2, "%u",
+          (unsigned) peer->returns.arrived);
+    end();
+}
+
+/* Slots bring no report at either end. */
+static bool message_returned(void *context, const void *bytes, size_t length, const void *payload,
+                             size_t payload_length)
+{
+    (void) context, (void) bytes, (void) length, (void) payload, (void) payload_length;
+    return true;
+}
+
+static void messages_that_are_kept_take_no_slots(void)
+{
+    verbs_peer_t *peer;
+
+    begin();
+    peer = peer_to(2);
+    connected(peer, 100);
+    peer->slots.their_depth = module.slot_depth;
+    CHECK(verbs_slots_send(&module.super, peer, "a", 1, TAG) == OPAL_SUCCESS, "none is free");
+    verbs_return_to(&module.super, peer, message_returned, NULL);
+    CHECK(verbs_slots_send(&module.super, peer, "a", 1, TAG) == OPAL_ERR_OUT_OF_RESOURCE,
+          "it is not counted");
+    CHECK(peer->sent == 0, "a slot is counted");
+    end();
+}
+
 /* --- a record that a peer published --- */
 
 static struct verbs_record published;
@@ -846,6 +974,9 @@ int main(void)
     buffers_are_posted_together();
     buffers_grow_when_few_are_left();
     buffers_stay_where_a_device_cannot();
+    count_is_told_when_it_is_final();
+    note_and_its_answer_carry_counts();
+    messages_that_are_kept_take_no_slots();
     routes_to_a_process_are_asked_for_once();
     return check_end();
 }

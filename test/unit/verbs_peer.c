@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections that fail, over a device that exists in this file: what they had of the completion
- * queue that all share comes back, and none is made anew before the other end has broken its own.
+ * queue that all share comes back, none is made anew before the other end has broken its own, and
+ * messages that have not arrived are returned.
  */
 #include "check.h"
 
@@ -12,6 +13,7 @@
 #define PLACES 256
 #define DEPTH  32u
 #define PEERS  200u
+#define TAG    0x50 /* of the PML */
 
 /* Nothing of Open MPI is started here, and its own starts something at the first line. */
 void opal_output(int stream, const char *format, ...)
@@ -45,6 +47,16 @@ static struct ibv_context context = {.ops.post_send = device_post};
 static mca_btl_base_component_t component;
 static struct verbs_module module = {
     .super.btl_component = &component, .inline_max = 64, .send_cq_size = PLACES};
+
+/* The oldest message has reached the other device. */
+static void device_reports(void)
+{
+    struct ibv_wc wc = device.due[0];
+
+    wc.status = IBV_WC_SUCCESS;
+    memmove(device.due, device.due + 1, --device.due_count * sizeof(wc));
+    verbs_work_completed(&module, &wc);
+}
 
 /* What was posted comes back, in order. */
 static void device_breaks(void)
@@ -100,6 +112,8 @@ const char *ibv_wc_status_str(enum ibv_wc_status status)
 bool verbs_connect_begin(verbs_peer_t *peer)
 {
     CHECK(verbs_pair_create(peer), "no queue pair");
+    verbs_returns_begin(peer);
+    peer->their_qpn = 1000 + peer->qpn;
     verbs_peer_state_set(peer, PEER_READY);
     return true;
 }
@@ -111,8 +125,8 @@ void verbs_greeting_sent(struct verbs_module *it, uint32_t index, bool good)
 
 void verbs_greeting_fill(const verbs_peer_t *peer, struct greeting *greeting)
 {
-    (void) peer;
     memset(greeting, 0, sizeof(*greeting));
+    greeting->end.qpn = peer->qpn;
 }
 
 static unsigned fences_asked;
@@ -395,6 +409,272 @@ static void works_end_with_a_dead_device(void)
     works_free(&list);
 }
 
+/* --- what is returned --- */
+
+#define MESSAGES 8
+
+static struct {
+    struct verbs_work *works[MESSAGES];
+    char room[MESSAGES][VERBS_FRAG_SMALL];
+    char returned[64], arrived[64], failed[64]; /* the messages in these ways, in order */
+    bool refuses;
+} kept;
+
+static bool message_returned(void *context, const void *bytes, size_t length, const void *payload,
+                             size_t payload_length)
+{
+    CHECK(context == &kept, "another context");
+    strncat(kept.returned, bytes, length);
+    if (payload)
+        strncat(kept.returned, payload, payload_length);
+    return !kept.refuses;
+}
+
+static void message_ended(mca_btl_base_module_t *btl, verbs_peer_t *peer,
+                          mca_btl_base_descriptor_t *descriptor, int status)
+{
+    const mca_btl_base_segment_t *segment = descriptor->des_segments;
+
+    CHECK(btl == &module.super && peer, "another module");
+    strncat(status == OPAL_SUCCESS ? kept.arrived : kept.failed, segment->seg_addr.pval,
+            segment->seg_len);
+}
+
+static verbs_peer_t *keeping(void)
+{
+    verbs_peer_t *peer;
+
+    begin(false);
+    memset(&kept, 0, sizeof(kept));
+    OBJ_CONSTRUCT(&module.frags_small, opal_free_list_t);
+    module.super.btl_max_send_size = VERBS_FRAG_SMALL;
+    for (int i = 0; i < MESSAGES; i++) {
+        kept.works[i] = OBJ_NEW(struct_verbs_work);
+        kept.works[i]->base.super.ptr = kept.room[i];
+        opal_free_list_return(&module.frags_small, &kept.works[i]->base.super);
+    }
+    peer = added();
+    verbs_connect_begin(peer);
+    verbs_return_to(&module.super, peer, message_returned, &kept);
+    return peer;
+}
+
+static void keeping_end(void)
+{
+    device.due_count = 0;
+    end();
+    module.dead = false;
+    works_free(&module.frags_small);
+}
+
+static void short_message(verbs_peer_t *peer, const char *text)
+{
+    CHECK(verbs_send_immediate(&module.super, peer, NULL, (void *) text, strlen(text), 0, 0, 0, TAG,
+                               NULL) == OPAL_SUCCESS,
+          "state %u", peer->state);
+}
+
+static void sent(verbs_peer_t *peer, mca_btl_base_descriptor_t *descriptor, const char *text)
+{
+    memcpy(descriptor->des_segments->seg_addr.pval, text, strlen(text));
+    descriptor->des_cbfunc = message_ended;
+    CHECK(verbs_send_start(&module.super, peer, descriptor, TAG) == OPAL_SUCCESS, "state %u",
+          peer->state);
+}
+
+static void whole(verbs_peer_t *peer, const char *text)
+{
+    sent(peer,
+         verbs_work_alloc(&module.super, peer, MCA_BTL_NO_ORDER, strlen(text),
+                          MCA_BTL_DES_FLAGS_BTL_OWNERSHIP),
+         text);
+}
+
+static void in_place(verbs_peer_t *peer, const char *header, const char *payload)
+{
+    mca_btl_base_registration_handle_t registration = {.local_key = 1};
+
+    sent(peer,
+         verbs_work_in_place(&module.super, peer, &registration, strlen(header), payload,
+                             strlen(payload), MCA_BTL_DES_FLAGS_BTL_OWNERSHIP),
+         header);
+}
+
+/* "1" to "6", of which the device reports the first, and breaks. */
+static void six_and_a_break(verbs_peer_t *peer)
+{
+    short_message(peer, "1");
+    whole(peer, "2");
+    in_place(peer, "3", "three");
+    in_place(peer, "4", "four");
+    short_message(peer, "5");
+    peer->send_room = 0;
+    whole(peer, "6");
+    device_reports();
+    verbs_peer_fail(peer, "it is cut");
+    CHECK(verbs_returns_make_all(&module) == 0, "before the device has reported all");
+    device_breaks();
+}
+
+/* The other end says that its queue pair is broken, and what it has received. */
+static void told(verbs_peer_t *peer, uint64_t received)
+{
+    verbs_fenced_heard(&(struct greeting){.kind = GREETING_FENCED,
+                                          .from = peer->name,
+                                          .from_nonce = peer->nonce,
+                                          .heard_qpn = peer->qpn,
+                                          .received = received});
+}
+
+static int fence(verbs_peer_t *peer)
+{
+    return verbs_fence(&module.super, peer);
+}
+
+static void what_has_not_arrived_is_returned(void)
+{
+    verbs_peer_t *peer = keeping();
+
+    six_and_a_break(peer);
+    told(peer, 3);
+    CHECK(fence(peer) == OPAL_ERR_RESOURCE_BUSY && !verbs_peer_renew(peer), "not all is returned");
+    verbs_returns_make_all(&module);
+    CHECK(strcmp(kept.returned, "4four56") == 0, "\"%s\" is returned", kept.returned);
+    CHECK(strcmp(kept.arrived, "2346") == 0 && !kept.failed[0],
+          "\"%s\" is said to be sent, \"%s\""
+          " not",
+          kept.arrived, kept.failed);
+    CHECK(fence(peer) == OPAL_SUCCESS, "it is not fenced");
+    drained(peer);
+    CHECK(verbs_peer_renew(peer), "it is not over");
+    keeping_end();
+}
+
+/* All has arrived but what was never posted. */
+static void what_has_arrived_is_not_returned(void)
+{
+    verbs_peer_t *peer = keeping();
+
+    six_and_a_break(peer);
+    told(peer, 5);
+    verbs_returns_make_all(&module);
+    CHECK(strcmp(kept.returned, "6") == 0, "\"%s\" is returned", kept.returned);
+    keeping_end();
+}
+
+static void nothing_is_returned_without_the_other_ends_word(void)
+{
+    verbs_peer_t *peer = keeping();
+
+    six_and_a_break(peer);
+    fences_asked = 0;
+    CHECK(fence(peer) == OPAL_ERR_RESOURCE_BUSY && fences_asked == 1, "%u", fences_asked);
+    told(peer, COUNT_UNKNOWN);
+    peer->fence_next_ms = 0;
+    CHECK(fence(peer) == OPAL_ERR_RESOURCE_BUSY && fences_asked == 2, "%u", fences_asked);
+    verbs_returns_make_all(&module);
+    drained(peer);
+    CHECK(!kept.returned[0] && !kept.arrived[0] && !kept.failed[0], "without a word");
+    CHECK(!added(), "it began anew");
+    kept.refuses = true;
+    told(peer, 1);
+    verbs_returns_make_all(&module);
+    CHECK(strcmp(kept.returned, "23three4four56") == 0, "\"%s\"", kept.returned);
+    CHECK(strcmp(kept.failed, "2346") == 0, "\"%s\" failed", kept.failed);
+    keeping_end();
+}
+
+static void what_is_not_returned_any_more_fails(void)
+{
+    verbs_peer_t *peer = keeping();
+
+    six_and_a_break(peer);
+    verbs_return_to(&module.super, peer, NULL, NULL);
+    verbs_returns_make_all(&module);
+    CHECK(!kept.returned[0] && strcmp(kept.failed, "2346") == 0, "\"%s\" failed", kept.failed);
+    told(peer, 0);
+    CHECK(fence(peer) == OPAL_SUCCESS, "it is not fenced");
+    keeping_end();
+}
+
+/* Any of those that were posted may have come. */
+static void false_count_returns_nothing_posted(void)
+{
+    verbs_peer_t *peer = keeping();
+
+    six_and_a_break(peer);
+    told(peer, 6);
+    verbs_returns_make_all(&module);
+    CHECK(strcmp(kept.returned, "6") == 0, "\"%s\" is returned", kept.returned);
+    CHECK(strcmp(kept.failed, "234") == 0, "\"%s\" failed", kept.failed);
+    keeping_end();
+}
+
+/* Nothing was posted, so none of it can have arrived. What is no message of the PML's is not its.
+ */
+static void pending_is_returned_without_a_connection(void)
+{
+    verbs_peer_t *peer = keeping();
+    opal_free_list_t list;
+
+    OBJ_CONSTRUCT(&list, opal_free_list_t);
+    verbs_peer_state_set(peer, PEER_GREETING);
+    whole(peer, "1");
+    put(peer, &list);
+    whole(peer, "2");
+    ((struct verbs_work *) opal_list_get_last(&peer->pending))->tag = 0;
+    whole(peer, "3");
+    verbs_peer_fail(peer, "the peer does not answer");
+    CHECK(opal_list_get_size(&peer->pending) == 2 && strcmp(kept.failed, "2") == 0, "\"%s\" failed",
+          kept.failed);
+    CHECK(fence(peer) == OPAL_ERR_RESOURCE_BUSY, "before all are returned");
+    verbs_returns_make_all(&module);
+    CHECK(strcmp(kept.returned, "13") == 0, "\"%s\" is returned", kept.returned);
+    CHECK(fence(peer) == OPAL_SUCCESS, "it is not fenced");
+    keeping_end();
+    works_free(&list);
+}
+
+/* Its own counts are final, and the other end's are still asked for. */
+static void dead_device_returns_too(void)
+{
+    verbs_peer_t *peer = keeping();
+    unsigned char note[MULTILANE_FENCE_NOTE_BYTES];
+
+    short_message(peer, "1");
+    in_place(peer, "2", "two");
+    verbs_module_die(&module, "it was pulled out");
+    verbs_returns_make_all(&module);
+    CHECK(!kept.returned[0] && fence(peer) == OPAL_ERR_RESOURCE_BUSY, "without a word");
+    CHECK(verbs_fence_note(&module.super, peer, note) != 0, "nothing is asked");
+    told(peer, 1);
+    CHECK(verbs_fence_note(&module.super, peer, note) == 0, "it is known");
+    verbs_returns_make_all(&module);
+    CHECK(strcmp(kept.returned, "2two") == 0, "\"%s\" is returned", kept.returned);
+    CHECK(fence(peer) == OPAL_SUCCESS, "it is not fenced");
+    keeping_end();
+}
+
+/* The other device has acknowledged them all, and died before its process could see the last two.
+ */
+static void count_goes_before_the_report(void)
+{
+    verbs_peer_t *peer = keeping();
+
+    whole(peer, "1");
+    whole(peer, "2");
+    whole(peer, "3");
+    device_reports();
+    device_reports();
+    verbs_peer_fail(peer, "the other end has closed it");
+    told(peer, 1);
+    device_reports();
+    verbs_returns_make_all(&module);
+    CHECK(strcmp(kept.returned, "3") == 0, "\"%s\" is returned", kept.returned);
+    CHECK(strcmp(kept.arrived, "123") == 0, "\"%s\" sent", kept.arrived);
+    keeping_end();
+}
+
 /* The longest row of places that are taken: no search takes more steps. */
 static uint32_t longest_search(void)
 {
@@ -461,5 +741,13 @@ int main(void)
     pair_is_kept_until_it_is_drained();
     works_end_with_a_dead_device();
     many_peers_are_cheap();
+    what_has_not_arrived_is_returned();
+    what_has_arrived_is_not_returned();
+    nothing_is_returned_without_the_other_ends_word();
+    what_is_not_returned_any_more_fails();
+    false_count_returns_nothing_posted();
+    pending_is_returned_without_a_connection();
+    dead_device_returns_too();
+    count_goes_before_the_report();
     return check_end();
 }
