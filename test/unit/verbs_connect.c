@@ -790,6 +790,7 @@ static bool fence_asked(const verbs_peer_t *peer, uint32_t ours, uint32_t theirs
 /* None that comes later is taken in: it is sent by another lane. */
 static void count_is_told_when_it_is_final(void)
 {
+    unsigned char note[MULTILANE_FENCE_NOTE_BYTES];
     verbs_peer_t *peer;
     uint64_t count;
 
@@ -803,6 +804,7 @@ static void count_is_told_when_it_is_final(void)
     message_comes(peer, "one");
     progress();
     message_comes(peer, "two");
+    CHECK(verbs_fence_note(&module.super, peer, note) == 0, "nothing is broken");
     CHECK(!fence_asked(peer, first, 100, &count), "while a message waits to be polled");
     CHECK(peer->state == PEER_FAILED, "state %u", peer->state);
     progress();
