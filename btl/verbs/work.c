@@ -70,7 +70,6 @@ mca_btl_base_descriptor_t *verbs_work_alloc(mca_btl_base_module_t *btl, verbs_pe
     work->base.des_flags = flags;
     work->base.des_cbfunc = NULL;
     work->base.des_segment_count = 1;
-    work->number = 0;
     work->size = 0;
     work->segment.seg_addr.pval = work->base.super.ptr;
     work->segment.seg_len = size;

@@ -451,6 +451,7 @@ static verbs_peer_t *keeping(void)
     for (int i = 0; i < MESSAGES; i++) {
         kept.works[i] = OBJ_NEW(struct_verbs_work);
         kept.works[i]->base.super.ptr = kept.room[i];
+        kept.works[i]->number = 1; /* of what it carried before */
         opal_free_list_return(&module.frags_small, &kept.works[i]->base.super);
     }
     peer = added();
