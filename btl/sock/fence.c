@@ -20,11 +20,6 @@ struct fence_note {
 
 _Static_assert(sizeof(struct fence_note) <= MULTILANE_FENCE_NOTE_BYTES, "it fits");
 
-bool sock_peer_is_unfenced(const sock_peer_t *peer)
-{
-    return sock_peer_state(peer) == PEER_FAILED && peer->was_linked && !peer->fenced;
-}
-
 int sock_fence(mca_btl_base_module_t *btl, sock_peer_t *peer)
 {
     (void) btl;

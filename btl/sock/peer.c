@@ -38,6 +38,11 @@ void sock_peer_begin(sock_peer_t *peer, uint32_t session)
     atomic_store_explicit(&peer->state, PEER_UP, memory_order_relaxed); /* sock_peer_state */
 }
 
+bool sock_peer_is_unfenced(const sock_peer_t *peer)
+{
+    return sock_peer_state(peer) == PEER_FAILED && peer->was_linked && !peer->fenced;
+}
+
 static sock_peer_t *peer_new(struct sock_module *module, const opal_process_name_t *name)
 {
     sock_peer_t *peer = calloc(1, sizeof(*peer));

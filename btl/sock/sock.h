@@ -329,6 +329,8 @@ void sock_peer_watch(sock_peer_t *peer);
 /* P: takes the list of those to which the clock matters: all at once, so that none can come back
  * while another thread adds one. */
 sock_peer_t *sock_peers_watched(void);
+/* Under its lock: it was given up here, and the other end may still send. */
+bool sock_peer_is_unfenced(const sock_peer_t *peer);
 /* Under its lock: begins a new session, with nothing sent or received. */
 void sock_peer_begin(sock_peer_t *peer, uint32_t session);
 
@@ -430,8 +432,6 @@ void sock_guests_close(const struct sock_module *module);
 int sock_fence(mca_btl_base_module_t *btl, sock_peer_t *peer);
 size_t sock_fence_note(mca_btl_base_module_t *btl, sock_peer_t *peer, void *note);
 size_t sock_fence_note_heard(const void *note, size_t length, void *answer);
-/* Under the peer's lock: it was given up here, and the other end may still send. */
-bool sock_peer_is_unfenced(const sock_peer_t *peer);
 
 /* --- receiving --- */
 

@@ -65,6 +65,7 @@ void verbs_work_completed(struct verbs_module *module, const struct ibv_wc *wc)
     verbs_peer_t *peer = work->peer;
     OPAL_THREAD_LOCK(&peer->lock);
     peer->outstanding--;
+    peer->moved_ms = verbs_now_ms();
     opal_list_remove_item(&peer->posted, (opal_list_item_t *) work);
     /* Also for a broken connection, which may never be renewed. Works that it posted after its last
      * report keep their entries until then, but none while entries are scarce

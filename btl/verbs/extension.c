@@ -41,5 +41,5 @@ MULTILANE_EXTENSION_DEFINE(verbs) = {
     .slot_send = verbs_slots_send, .slot_expect = verbs_slots_expect,
     .flush = verbs_flush_start,    .prepare_in_place = verbs_work_in_place,
     .fence_ask = verbs_fence_note, .fence_hear = verbs_fence_note_heard,
-    .return_to = verbs_return_to,
+    .return_to = verbs_return_to,  .quiet_ms = verbs_quiet_ms,
 };

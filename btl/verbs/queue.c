@@ -122,6 +122,7 @@ enum verbs_posting verbs_queue_post(verbs_peer_t *peer, struct verbs_work *work)
     if (work->kind == WORK_SEND)
         work->number = ++peer->sent;
     peer->unsignaled = 0;
+    verbs_returns_given(peer);
     peer->outstanding++;
     report_expect(peer);
     opal_list_append(&peer->posted, (opal_list_item_t *) work);

@@ -22,6 +22,27 @@ void verbs_return_to(mca_btl_base_module_t *btl, verbs_peer_t *peer, multilane_r
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
+/* Under the peer's lock. */
+static bool is_idle(const verbs_peer_t *peer)
+{
+    return peer->outstanding == 0 && opal_list_is_empty((opal_list_t *) &peer->pending);
+}
+
+void verbs_returns_given(verbs_peer_t *peer)
+{
+    if (is_idle(peer))
+        peer->moved_ms = verbs_now_ms();
+}
+
+uint64_t verbs_quiet_ms(mca_btl_base_module_t *btl, verbs_peer_t *peer)
+{
+    (void) btl;
+    OPAL_THREAD_LOCK(&peer->lock);
+    uint64_t ms = is_idle(peer) ? 0 : verbs_now_ms() - peer->moved_ms;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return ms;
+}
+
 void verbs_returns_begin(verbs_peer_t *peer)
 {
     peer->sent = peer->returns.reported = 0;

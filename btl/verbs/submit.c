@@ -41,6 +41,7 @@ int verbs_submit(verbs_peer_t *peer, struct verbs_work *work)
             posting == POST_FAILED) {
             status = OPAL_ERR_UNREACH;
         } else {
+            verbs_returns_given(peer);
             opal_list_append(&peer->pending, (opal_list_item_t *) work);
             if (verbs_peer_state(peer) == PEER_READY)
                 verbs_queue_wake(peer);

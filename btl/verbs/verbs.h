@@ -175,6 +175,7 @@ struct mca_btl_base_endpoint_t {
     uint8_t unsignaled;    /* messages posted since the last one that will be reported */
     uint32_t reports_due;  /* messages and works that will be reported */
     uint32_t send_room;    /* free entries of the send queue */
+    uint64_t moved_ms;     /* when a work last completed, or the first one was given to it */
     uint32_t outstanding;  /* works posted and not completed, */
     opal_list_t posted;    /* and the works themselves, in order: a dead device reports none */
     struct ibv_qp *qp;     /* NULL while IDLE */
@@ -474,6 +475,10 @@ static inline bool verbs_work_is_kept(const struct verbs_work *work)
 /* The extension's return_to. */
 void verbs_return_to(mca_btl_base_module_t *btl, verbs_peer_t *peer, multilane_returned returned,
                      void *context);
+/* The extension's quiet_ms. */
+uint64_t verbs_quiet_ms(mca_btl_base_module_t *btl, verbs_peer_t *peer);
+/* Under the peer's lock: a work is given to it. */
+void verbs_returns_given(verbs_peer_t *peer);
 /* Under peer->lock, as all but the last two. A connection begins. */
 void verbs_returns_begin(verbs_peer_t *peer);
 /* A work has ended without success. False: it is not kept. */

@@ -314,6 +314,10 @@ struct multilane_extension {
      * error, as it does where `returned` says false. */
     void (*return_to)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                       multilane_returned returned, void *context);
+    /* Of such a lane that does not notice by itself when it leads nowhere any more: for how many
+     * milliseconds something is under way of which nothing has arrived; 0: nothing is. */
+    uint64_t (*quiet_ms)(struct mca_btl_base_module_t *btl,
+                         struct mca_btl_base_endpoint_t *endpoint);
 };
 
 #endif

@@ -234,12 +234,12 @@ static void the_peer_is_lost(void)
     delivery_abandon(delivery_of(peer));
     departures_lost(peer);
     for (int i = 0; i < LANES; i++)
-        lane_stop_in_place(&peer->lanes[i]);
+        lane_close(&peer->lanes[i]);
     CHECK(fences == 1, "%u lanes are closed", fences);
     CHECK(told == 0, "the lane may read it still");
     lane_ends(OPAL_ERR_UNREACH);
     CHECK(told == 1 && told_status == OMPI_ERR_UNREACH, "told %u times, %d", told, told_status);
-    lane_stop_in_place(&peer->lanes[0]);
+    lane_close(&peer->lanes[0]);
     CHECK(fences == 1, "a lane is closed that has nothing to end");
 }
 

@@ -215,12 +215,12 @@ void control_send(struct lane *lane, uint8_t type, const void *body, size_t leng
     control_send_message(lane, &message);
 }
 
-/* It concerns only the lane that it was sent on. */
+/* It concerns only the lane that it was sent on, or is kept elsewhere. */
 static bool is_of_lane(const void *bytes)
 {
     uint8_t type = ((const struct wire_base *) bytes)->type;
     return type == WIRE_LANE || type == WIRE_SEEN || type == WIRE_HEARD || type == WIRE_ASK ||
-           type == WIRE_NOTE;
+           type == WIRE_NOTE || type == WIRE_FRAME;
 }
 
 bool control_returned(void *from, const void *bytes, size_t length, const void *payload,

@@ -31,7 +31,7 @@ bool departure_revoke(struct wire_handle departure);
 bool departures_in_place(const struct lane *lane);
 
 /* The peer is lost: tells the owners of all departures to it, with an error; but not of those in
- * place, which lane_stop_in_place ends. No lock is held. */
+ * place, which lane_close ends. No lock is held. */
 void departures_lost(const struct peer *peer);
 
 #endif

@@ -35,8 +35,10 @@ static int descriptor_send(struct lane *lane, mca_btl_base_descriptor_t *descrip
     /* After an error tcp may still have the descriptor in a list of its own: leave it there. */
     if (rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE || lane->extension)
         lane->btl->btl_free(lane->btl, descriptor);
-    if (rc == OPAL_ERR_UNREACH && lane->returns) /* it has just broken: by another one */
+    if (rc == OPAL_ERR_UNREACH && lane->returns) { /* by another one */
+        lane_failed(lane, "could not send a message", rc);
         return LANE_AGAIN;
+    }
     return rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE ? LANE_AGAIN : rc;
 }
 
@@ -174,9 +176,17 @@ void lane_return(struct lane *lane, bool returns)
                                lane);
 }
 
-void lane_stop_in_place(struct lane *lane)
+uint64_t lane_quiet_ms(const struct lane *lane)
 {
-    if (lane->in_place && departures_in_place(lane)) /* fenced or not, the callbacks will come */
+    return lane->returns && lane->extension->quiet_ms
+               ? lane->extension->quiet_ms(lane->btl, lane->endpoint)
+               : 0;
+}
+
+void lane_close(struct lane *lane)
+{
+    bool returns = lane->returns && lane_state(lane) == LANE_BROKEN;
+    if (returns || (lane->in_place && departures_in_place(lane))) /* the callbacks will come */
         (void) lane->extension->fence(lane->btl, lane->endpoint);
 }
 
@@ -191,7 +201,7 @@ int lane_send_slot(struct lane *lane, const void *bytes, size_t length)
 
 void lane_expect(struct lane *lane, bool expects)
 {
-    if (lane->extension && lane->extension->slot_expect)
+    if (lane->extension && lane->extension->slot_expect && !lane->returns) /* it has no slots */
         lane->extension->slot_expect(lane->btl, lane->endpoint, expects);
 }
 

@@ -308,9 +308,13 @@ int lane_fence(struct lane *lane);
 /* On a lane that may break and can return messages: it will, or not any more. */
 void lane_return(struct lane *lane, bool returns);
 
-/* Closes the lane if it still sends from users' memory, so that these sends end soon, delivered
- * or not. No lock is held. */
-void lane_stop_in_place(struct lane *lane);
+/* For how long something is under way on a lane that does not notice by itself when it leads
+ * nowhere; 0: nothing is, or it does. */
+uint64_t lane_quiet_ms(const struct lane *lane);
+
+/* Closes a lane that other lanes replace, if it keeps messages to be returned or sends from users'
+ * memory, so that these end soon. No lock is held. */
+void lane_close(struct lane *lane);
 
 /* Registers memory, if the lane needs that; LANE_AGAIN: not now. The other end's key is
  * registration->handle, lane_key_length bytes long. `access` holds MULTILANE_REGISTER_DEVICE for

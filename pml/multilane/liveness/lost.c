@@ -100,7 +100,7 @@ static int lost_end(struct pending *pending)
     handles_end(peer);
     departures_lost(peer);
     for (int i = 0; i < peer_lane_count(peer); i++)
-        lane_stop_in_place(&peer->lanes[i]);
+        lane_close(&peer->lanes[i]);
     assemblies_lost(peer);
     send_queue_lost(peer);
     return OMPI_SUCCESS;

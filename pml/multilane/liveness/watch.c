@@ -66,7 +66,8 @@
 static struct {
     uint64_t looked_ns;     /* by clock_now_ns, unlike the next two */
     uint64_t quiet_ns;      /* last look at peers without kept frames, */
-    uint64_t met_ns;        /* and at unmet senders */
+    uint64_t met_ns;        /* at unmet senders, */
+    uint64_t lanes_ns;      /* and at lanes that say nothing */
     _Atomic uint32_t calls; /* calls of progress while nothing is kept */
     _Atomic bool inside;    /* a thread is in watch_all */
 } watch;
@@ -111,13 +112,19 @@ static void ask_next(struct delivery *delivery)
         delivery->ask = 1; /* 0 is no question */
 }
 
+/* Does the lane say neither that it is cut, nor what arrives? */
+static bool is_quiet_when_cut(const struct lane *lane)
+{
+    return lane->returns && lane->extension->quiet_ms;
+}
+
 static void lane_ask(struct delivery *delivery, struct lane *lane, struct look *look)
 {
     if (lane->index >= 64)
         return;
     look->ask_lanes |= UINT64_C(1) << lane->index;
-    /* One that loses nothing is never silent: its answer only shows that the peer is there. */
-    if (lane->framed && !lane->health.asked) {
+    /* Another one is never silent: its answer only shows that the peer is there. */
+    if ((lane->framed || is_quiet_when_cut(lane)) && !lane->health.asked) {
         lane->health.asked = delivery->ask;
         lane->health.contrast_ns = 0;
     }
@@ -134,13 +141,24 @@ static void ask_all(struct delivery *delivery, struct look *look)
             lane_ask(delivery, &delivery->peer->lanes[i], look);
 }
 
-/* Asks where nothing was acknowledged for T/2. */
+static bool any_lane_is_quiet(const struct peer *peer)
+{
+    for (int i = 0; i < peer_lane_count(peer); i++)
+        if (lane_is_up(&peer->lanes[i]) &&
+            lane_quiet_ms(&peer->lanes[i]) * MILLISECOND >= suspect_ns() / 2)
+            return true;
+    return false;
+}
+
+/* Asks where nothing was acknowledged, or arrived on a lane, for T/2. */
 static void look_ask(struct delivery *delivery, struct look *look)
 {
     uint64_t half = suspect_ns() / 2;
-    if (delivery->first && look->now - delivery->moved_ns >= half &&
-        look->now - delivery->asked_ns >= half) {
-        look->suspected = delivery->asked_ns < delivery->moved_ns;
+    bool waits = delivery->first && look->now - delivery->moved_ns >= half;
+    bool is_quiet = any_lane_is_quiet(delivery->peer);
+    look->keep |= is_quiet;
+    if ((waits || is_quiet) && look->now - delivery->asked_ns >= half) {
+        look->suspected = waits && delivery->asked_ns < delivery->moved_ns;
         ask_all(delivery, look);
     }
 }
@@ -201,7 +219,8 @@ static void look_lane(struct delivery *delivery, struct lane *lane, struct look 
         snprintf(why, sizeof(why),
                  "did not answer for %d ms, while that process answered over another lane",
                  parameters.suspect_ms);
-        if (health_set(delivery, lane, LANE_SILENT, why))
+        /* One that returns messages does so when it is closed. */
+        if (health_set(delivery, lane, lane->returns ? LANE_BROKEN : LANE_SILENT, why))
             delivery_take_back(delivery, lane);
     }
     if (lane_state(lane) == LANE_SILENT) {
@@ -328,10 +347,10 @@ static void act_on_changes(struct delivery *delivery)
         uint32_t said = mine->said < SAID_MAX ? ++mine->said : 0;
         counter_add(is_up ? &multilane.lanes_returned : &multilane.lanes_lost, 1);
         lane_leave_out(&peer->lanes[i], LANE_OUT_DOWN, !is_up);
-        /* What was sent in place goes as a copy by another lane, but would end only when this one's
-         * device gives up. */
+        /* What it carried goes by another lane, but it would give that back, or end it, only when
+         * its device gives up. */
         if (!is_up)
-            lane_stop_in_place(&peer->lanes[i]);
+            lane_close(&peer->lanes[i]);
         if (said)
             lane_say(&peer->lanes[i],
                      is_up ? "is used again"
@@ -427,23 +446,30 @@ static struct lane *only_sender(struct peer *peer)
     return only;
 }
 
-/* A lane that must be proven is looked at until it is. */
-static void look_at_unproven(struct peer *peer)
+static void schedule(struct delivery *delivery)
 {
-    struct delivery *delivery = NULL;
-    for (int i = 0; i < peer_lane_count(peer) && !delivery; i++)
-        if (lane_state(&peer->lanes[i]) == LANE_UNPROVEN)
-            delivery = delivery_of(peer);
-    if (!delivery)
-        return;
     OPAL_THREAD_LOCK(&delivery->lock);
     schedule_add(delivery);
     OPAL_THREAD_UNLOCK(&delivery->lock);
 }
 
+/* A lane that must be proven is looked at until it is; one that is quiet when it is cut, now and
+ * then. */
+static void look_at_lanes(struct peer *peer)
+{
+    for (int i = 0; i < peer_lane_count(peer); i++) {
+        bool is_unproven = lane_state(&peer->lanes[i]) == LANE_UNPROVEN;
+        struct delivery *delivery = is_unproven ? delivery_of(peer) : NULL;
+        if (delivery)
+            schedule(delivery);
+        if (is_quiet_when_cut(&peer->lanes[i]))
+            schedule_begin();
+    }
+}
+
 void watch_met(struct peer *peer)
 {
-    look_at_unproven(peer);
+    look_at_lanes(peer);
     struct lane *lane = parameters.failover ? only_sender(peer) : NULL;
     struct delivery *delivery = lane && is_silent_when_cut(lane) ? delivery_of(lane->peer) : NULL;
     if (!delivery)
@@ -515,6 +541,16 @@ static void quiet_look_at(struct peer *peer, void *now)
     worse_look(peer, *(const uint64_t *) now);
 }
 
+/* --- lanes that do not notice by themselves that they are cut --- */
+
+static void lanes_look(struct peer *peer, void *unused)
+{
+    (void) unused;
+    struct delivery *delivery = any_lane_is_quiet(peer) ? delivery_of(peer) : NULL;
+    if (delivery)
+        schedule(delivery);
+}
+
 /* --- all of them ------------------------------------------------------------------------------ */
 
 /* One thread at a time: watch.inside. */
@@ -534,6 +570,10 @@ static void watch_all(void)
             unmet_senders_meet();
         }
         peers_visit(quiet_look_at, &now);
+    }
+    if (now - watch.lanes_ns >= suspect_ns() / 4) {
+        watch.lanes_ns = now;
+        peers_visit(lanes_look, NULL);
     }
     struct delivery *round = schedule_take();
     while (round) {
