@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Short messages over a lane that may lose them, posted without a request: each is kept, a refused
- * one leaves no trace, what a broken lane carried goes by another one, and the memory of frames is
- * used again. */
+/* Messages over lanes of Open MPI that may lose them: each is kept, a refused one goes later, what a
+ * broken lane carried goes by another one, and each arrives once. */
 #include "check.h"
 
 #include <pthread.h>
@@ -19,7 +18,7 @@ static struct peer *peer;
 static struct peer *_Atomic by_rank[2]; /* as of standin_peer: from rank 1 on */
 static struct lane *lane, *other;       /* verbs, and tcp beside it */
 static mca_btl_base_module_t *small;    /* not a lane at first */
-static int answer = OPAL_SUCCESS;       /* of the lane's send-immediate */
+static bool refuses;                    /* the lanes have no room */
 static unsigned char seen[64];          /* what a lane has taken last, */
 static size_t seen_length;
 static unsigned seen_count;
@@ -29,23 +28,13 @@ static bool look(const mca_btl_base_module_t *btl, const struct mca_btl_base_end
                  const unsigned char *bytes, size_t length)
 {
     (void) endpoint;
+    if (refuses)
+        return false;
     memcpy(seen, bytes, length < sizeof(seen) ? length : sizeof(seen));
     seen_length = length;
     seen_by = btl;
     seen_count++;
     return true;
-}
-
-static int sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                 struct opal_convertor_t *convertor, void *header, size_t header_size,
-                 size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
-                 mca_btl_base_descriptor_t **descriptor)
-{
-    (void) convertor, (void) payload_size, (void) order, (void) flags, (void) tag;
-    (void) descriptor;
-    if (answer == OPAL_SUCCESS)
-        look(btl, endpoint, header, header_size);
-    return answer;
 }
 
 static int nothing(void)
@@ -60,14 +49,9 @@ static uint32_t seen_number(void)
     return wire.number;
 }
 
-static int post(const char *text, struct frame **frame)
+static int post(const char *text)
 {
-    size_t length = strlen(text);
-    *frame = frame_post_begin(lane, length);
-    if (!*frame)
-        return LANE_AGAIN;
-    memcpy(frame_message(*frame), text, length);
-    return frame_post(*frame);
+    return delivery_send(lane, text, strlen(text), NULL, NULL);
 }
 
 static void acknowledge(uint32_t number)
@@ -78,32 +62,27 @@ static void acknowledge(uint32_t number)
 
 static void begin(void)
 {
-    static const struct multilane_extension extension; /* it tells a full queue from a refusal */
     deliveries_fini();
     for (int i = 0; i < peer_lane_count(peer); i++)
         memset(&peer->lanes[i].health, 0, sizeof(peer->lanes[i].health));
     CHECK(lane->framed && other->framed, "both may lose messages");
-    lane->plain_sendi = sendi;
-    lane->extension = &extension;
-    answer = OPAL_SUCCESS;
+    refuses = false;
     seen_count = 0;
 }
 
-/* Its number is drawn only when the lane has taken it: a gap would make the peer wait. */
-static void a_refused_message_leaves_no_trace(void)
+static void a_refused_message_goes_later(void)
 {
-    struct frame *frame;
     begin();
-    CHECK(post("a", &frame) == LANE_LEFT && seen_number() == 0, "number %u", seen_number());
-    answer = OPAL_ERR_RESOURCE_BUSY;
-    CHECK(post("b", &frame) == LANE_FULL, "its queue is full");
-    answer = OPAL_ERR_OUT_OF_RESOURCE;
-    CHECK(post("c", &frame) == LANE_AGAIN, "it refuses");
-    answer = OPAL_SUCCESS;
-    CHECK(post("d", &frame) == LANE_LEFT && seen_number() == 1, "number %u", seen_number());
+    CHECK(post("a") == LANE_UNDER_WAY && seen_number() == 0, "number %u", seen_number());
+    refuses = true;
+    CHECK(post("b") == LANE_UNDER_WAY && seen_number() == 0, "number %u", seen_number());
     struct delivery *delivery = delivery_of(peer);
-    CHECK(delivery->begun == 0 && delivery->unsent == 0 && delivery->next == 2, "%u begun",
+    CHECK(delivery->begun == 0 && delivery->unsent == 1 && delivery->next == 2, "%u begun",
           delivery->begun);
+    CHECK(post("c") == LANE_AGAIN, "one waits already");
+    refuses = false;
+    delivery_resend(delivery);
+    CHECK(seen_number() == 1 && delivery->unsent == 0, "number %u", seen_number());
     acknowledge(2);
     CHECK(!delivery->first && delivery->kept_bytes == 0, "%zu bytes are kept",
           delivery->kept_bytes);
@@ -111,53 +90,17 @@ static void a_refused_message_leaves_no_trace(void)
 
 static void a_broken_lane_loses_none(void)
 {
-    struct frame *frame;
     begin();
-    CHECK(post("one", &frame) == LANE_LEFT && post("two", &frame) == LANE_LEFT, "taken");
+    CHECK(post("one") == LANE_UNDER_WAY && post("two") == LANE_UNDER_WAY, "taken");
     acknowledge(1);
     CHECK(seen_by == lane->btl && delivery_lane_broke(lane, "reported an error", "a cut wire"),
           "it breaks");
-    CHECK(!frame_post_begin(lane, 3), "it takes no more");
     seen_count = 0;
     delivery_resend(delivery_of(peer));
     CHECK(seen_count == 1 && seen_by == other->btl && seen_number() == 1, "%u sent again",
           seen_count);
     CHECK(seen_length > 3 && memcmp(seen + seen_length - 3, "two", 3) == 0, "other bytes");
     CHECK(((struct wire_base *) (void *) seen)->traits & WIRE_MOVED, "by another lane");
-}
-
-static void memory_is_used_again(void)
-{
-    struct frame *first, *next;
-    begin();
-    CHECK(post("one", &first) == LANE_LEFT, "taken");
-    acknowledge(1);
-    CHECK(post("two", &next) == LANE_LEFT && next == first, "another piece of memory");
-    acknowledge(2);
-    answer = OPAL_ERR_RESOURCE_BUSY;
-    CHECK(post("three", &next) == LANE_FULL && next == first, "also after a refusal");
-}
-
-/* Longer ones too, which do not fit where a short one was. */
-static void memory_of_each_length_is_used_again(void)
-{
-    static const size_t lengths[] = {3, 1024, 8192, 16384};
-    struct frame *first[4], *next;
-    begin();
-    for (int i = 0; i < 4; i++) {
-        first[i] = frame_post_begin(lane, lengths[i]);
-        CHECK(first[i] && first[i]->room == lengths[i], "%zu bytes", lengths[i]);
-        memset(frame_message(first[i]), i, lengths[i]);
-        CHECK(frame_post(first[i]) == LANE_LEFT, "taken");
-    }
-    acknowledge(4);
-    for (int i = 0; i < 4; i++) {
-        next = frame_post_begin(lane, lengths[i]);
-        CHECK(next == first[i], "%zu bytes: another piece", lengths[i]);
-        memset(frame_message(next), i, lengths[i]);
-        CHECK(frame_post(next) == LANE_LEFT, "taken");
-    }
-    acknowledge(8);
 }
 
 /* In its turn, too early, and twice, also where a number is the last of a word of the window. */
@@ -184,26 +127,12 @@ static void each_arrives_once_in_any_order(void)
     CHECK(delivery->heard == 65, "%u", delivery->heard);
 }
 
-/* Two threads would draw numbers; one of them cannot be given back. */
-static void threads_do_not_post(void)
-{
-    begin();
-    opal_set_using_threads(true);
-    struct frame *frame = frame_post_begin(lane, 1);
-    opal_set_using_threads(false);
-    CHECK(!frame, "with threads");
-    lane->plain_sendi = NULL;
-    CHECK(!frame_post_begin(lane, 1), "without a send-immediate");
-}
-
 /* A lane that is left and does not take what is kept would let it wait for ever. */
 static void a_late_lane_takes_each_frame_or_sends_none(void)
 {
+    static const unsigned char bytes[16384];
     begin();
-    struct frame *frame = frame_post_begin(lane, 16384);
-    memset(frame_message(frame), 1, 16384);
-    CHECK(frame_post(frame) == LANE_LEFT, "taken");
-    lane->extension = NULL; /* it has no attributes to ask for */
+    CHECK(delivery_send(lane, bytes, sizeof(bytes), NULL, NULL) == LANE_UNDER_WAY, "taken");
     standin_reach(peer, small);
     const struct lane *late = peer_late_lane(peer, small);
     CHECK(late && !lane_sends(late), "it sends messages of up to %zu bytes", late->largest);
@@ -220,7 +149,7 @@ static void what_fits_no_lane_waits(void)
     mca_btl_base_module_t *const btls[] = {lane->btl, other->btl};
     begin();
     struct delivery *delivery = delivery_of(peer);
-    CHECK(delivery_send(lane, bytes, sizeof(bytes), false, NULL, NULL) == LANE_UNDER_WAY, "taken");
+    CHECK(delivery_send(lane, bytes, sizeof(bytes), NULL, NULL) == LANE_UNDER_WAY, "taken");
     delivery_park(delivery);
     for (int i = 0; i < 2; i++)
         btls[i]->btl_max_send_size = 4096;
@@ -291,12 +220,9 @@ int main(void)
     multilane.local_peer_count = 2;
     lane = &peer->lanes[0];
     other = &peer->lanes[1];
-    a_refused_message_leaves_no_trace();
+    a_refused_message_goes_later();
     a_broken_lane_loses_none();
-    memory_is_used_again();
-    memory_of_each_length_is_used_again();
     each_arrives_once_in_any_order();
-    threads_do_not_post();
     what_fits_no_lane_waits();
     a_late_lane_is_found_when_it_is_whole();
     a_late_lane_takes_each_frame_or_sends_none();

@@ -222,7 +222,7 @@ static void pass(unsigned milliseconds)
 
 static void keep_one_for(struct peer *this)
 {
-    CHECK(delivery_send(&this->lanes[0], "what the peer is slow to acknowledge", 37, false, NULL,
+    CHECK(delivery_send(&this->lanes[0], "what the peer is slow to acknowledge", 37, NULL,
                         NULL) == LANE_UNDER_WAY,
           "there is room");
 }
@@ -623,6 +623,59 @@ static void test_changes_of_lanes_are_kept(void)
     own_page = NULL;
 }
 
+/* --- lanes that return messages, and say nothing when they are cut ----------------------------- */
+
+static uint64_t quiet_for_ms[LANES];
+static unsigned closed[LANES];
+
+static uint64_t quiet_ms(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint)
+{
+    (void) btl;
+    return quiet_for_ms[lane_of(endpoint)->index];
+}
+
+static int close_lane(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint)
+{
+    (void) btl;
+    closed[lane_of(endpoint)->index]++;
+    return OPAL_ERR_RESOURCE_BUSY;
+}
+
+static const struct multilane_extension returning = {
+    .attributes = attributes, .fence = close_lane, .quiet_ms = quiet_ms};
+
+/* Nothing is kept by the PML: what is under way on a lane makes it ask. */
+static void begin_quiet(uint64_t first_ms, bool first_answers)
+{
+    begin();
+    for (int i = 0; i < LANES; i++) {
+        lanes[i].extension = &returning;
+        lanes[i].returns = true;
+        lanes[i].framed = false;
+        closed[i] = 0;
+    }
+    quiet_for_ms[0] = first_ms;
+    quiet_for_ms[1] = 0;
+    answers[0] = first_answers;
+    pass(RENEWED_MS / 5);
+    CHECK(closed[1] == 0 && lane_is_up(&lanes[1]), "lane 1 is closed");
+}
+
+static void test_quiet_lane_is_asked_and_closed(void)
+{
+    begin_quiet(1000, false);
+    CHECK(lane_state(&lanes[0]) == LANE_BROKEN && closed[0] >= 1, "lane 0 is not closed");
+    end();
+    begin_quiet(1000, true);
+    CHECK(lane_is_up(&lanes[0]) && closed[0] == 0, "it answers: the peer computes, or is slow");
+    end();
+    begin_quiet(0, false);
+    CHECK(lane_is_up(&lanes[0]) && closed[0] == 0, "nothing is under way");
+    end();
+    for (int i = 0; i < LANES; i++)
+        lanes[i].extension = NULL;
+}
+
 int main(void)
 {
     around_begin();
@@ -637,6 +690,7 @@ int main(void)
     test_lane_that_delivers_shows_life();
     test_silent_beside_a_lane_that_delivers();
     test_other_end_of_a_broken_lane_is_told();
+    test_quiet_lane_is_asked_and_closed();
     test_nothing_is_given_to_a_lane_that_is_not_proven();
     test_lane_that_leads_nowhere_is_left_out();
     test_lane_that_is_proven_in_time_changes_nothing();

@@ -58,8 +58,8 @@ static uint8_t most_lanes(void)
     return (uint8_t) (modules < MODEL_LANES_MAX ? modules : MODEL_LANES_MAX);
 }
 
-/* What framed lanes do not offer, unless they can be fenced: an abandoned lane could still write
- * to the memory of a get or put. */
+/* What framed lanes do not offer: an abandoned lane could still write to the memory of a get or
+ * put. */
 #define NOT_FRAMED ((uint32_t) (MCA_BTL_FLAGS_GET | MCA_BTL_FLAGS_PUT))
 
 /* May the lane lose messages while the peer lives? */
@@ -83,7 +83,7 @@ static bool frames_fit(const struct lane *late)
 {
     for (uint8_t i = 0; i < late->index; i++) {
         const struct lane *lane = &late->peer->lanes[i];
-        if ((lane->framed || lane->returns) &&
+        if (lane_may_break(lane) &&
             late->btl->btl_max_send_size < lane->largest + WIRE_ENVELOPE_MAX)
             return false;
     }
@@ -92,7 +92,7 @@ static bool frames_fit(const struct lane *late)
 
 static uint32_t not_offered(const struct lane *lane)
 {
-    return (lane->framed && !lane->renewable ? NOT_FRAMED : 0) |
+    return (lane->framed ? NOT_FRAMED : 0) |
            (frames_fit(lane) ? 0 : (uint32_t) MCA_BTL_FLAGS_SEND);
 }
 
@@ -168,7 +168,6 @@ static void lane_add(struct peer *peer, uint8_t *count, const mca_bml_base_btl_t
                           .peer = peer,
                           .extension = extension,
                           .sendi = sendi,
-                          .plain_sendi = sendi,
                           .reserve = extension ? extension->reserve : NULL,
                           .flags = bml_btl->btl_flags,
                           .index = (*count)++,

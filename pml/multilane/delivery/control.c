@@ -79,7 +79,7 @@ static int control_give(struct control *control)
     control->is_under_way = true;
     int rc =
         lane->framed
-            ? delivery_send(lane, control->bytes, control->length, false, control_left, control)
+            ? delivery_send(lane, control->bytes, control->length, control_left, control)
             : lane_send_plain(lane, control->bytes, control->length, control_left, control);
     if (rc == LANE_UNDER_WAY)
         return rc;
@@ -190,7 +190,7 @@ int control_try(struct lane *lane, const struct control_message *message)
         lane = by;
     }
     return taken(lane->framed
-                     ? delivery_send(lane, message->bytes, message->length, false, NULL, NULL)
+                     ? delivery_send(lane, message->bytes, message->length, NULL, NULL)
                      : lane_send_plain(lane, message->bytes, message->length, NULL, NULL));
 }
 
@@ -248,9 +248,6 @@ bool control_returned(void *from, const void *bytes, size_t length, const void *
 
 void control_send_expected(struct lane *lane, const struct control_message *message)
 {
-    int rc = lane->framed
-                 ? taken(delivery_send(lane, message->bytes, message->length, true, NULL, NULL))
-                 : lane_send_slot(lane, message->bytes, message->length);
-    if (rc != OMPI_SUCCESS)
+    if (lane_send_slot(lane, message->bytes, message->length) != OMPI_SUCCESS)
         control_send_message(lane, message);
 }

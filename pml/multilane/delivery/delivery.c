@@ -18,26 +18,8 @@
 #define OWED_FRAMES_MAX 64
 #define OWED_BYTES_MAX  ((size_t) 256 << 10)
 
-/* Frames that are used again, by the bytes that they have room for: a message in its envelope, up
- * to the longest that lanes take as one. At most so many of each, for all peers: what some
- * acknowledgements free at once. */
-static const struct {
-    size_t bytes;
-    uint32_t most;
-} sizes[] = {{128, 512}, {512, 256}, {2048, 128}, {4352, 64}, {8448, 32}, {17408, 32}};
-#define SIZES (sizeof(sizes) / sizeof(sizes[0]))
-
 /* Frames sent per look at the list. */
 #define RESEND_BATCH 64
-
-/* Frames for the next messages. The lock is a leaf, taken inside of those of deliveries. */
-static struct {
-    opal_mutex_t lock;
-    struct spare {
-        struct frame *first;
-        uint32_t count;
-    } of[SIZES];
-} spares = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 static void frames_free(struct frame *frame)
 {
@@ -93,10 +75,6 @@ static void delivery_of_peer_free(struct peer *peer, void *unused)
 void deliveries_fini(void)
 {
     peers_visit(delivery_of_peer_free, NULL);
-    for (size_t i = 0; i < SIZES; i++) {
-        frames_free(spares.of[i].first);
-        spares.of[i] = (struct spare){.first = NULL};
-    }
 }
 
 /* --- frames of ours --------------------------------------------------------------------------- */
@@ -110,67 +88,17 @@ static bool is_full(const struct delivery *delivery)
            delivery->unsent > 0;
 }
 
-/* The first of the sizes that is enough; SIZES: none. */
-static uint8_t size_of(size_t bytes)
-{
-    uint8_t size = 0;
-    while (size < SIZES && sizes[size].bytes < bytes)
-        size++;
-    return size;
-}
-
-/* With the lock of spares held, where there are threads. */
-static struct frame *spare_take(uint8_t size)
-{
-    struct frame *frame = size < SIZES ? spares.of[size].first : NULL;
-    if (OPAL_LIKELY(frame != NULL)) {
-        spares.of[size].first = frame->next;
-        spares.of[size].count--;
-    }
-    return frame;
-}
-
-/* A frame for `bytes` bytes, used before or new. */
-static inline struct frame *frame_new(size_t bytes, uint8_t size)
-{
-    OPAL_THREAD_LOCK(&spares.lock);
-    struct frame *frame = spare_take(size);
-    OPAL_THREAD_UNLOCK(&spares.lock);
-    if (OPAL_LIKELY(frame != NULL))
-        return frame;
-    return malloc(sizeof(*frame) + (size < SIZES ? sizes[size].bytes : bytes));
-}
-
-/* Nothing uses the frame any more. */
-static void frame_drop(struct frame *frame)
-{
-    uint8_t size = frame->size;
-    if (OPAL_LIKELY(size < SIZES)) {
-        OPAL_THREAD_LOCK(&spares.lock);
-        if (spares.of[size].count < sizes[size].most) {
-            frame->next = spares.of[size].first;
-            spares.of[size].first = frame;
-            spares.of[size].count++;
-            frame = NULL;
-        }
-        OPAL_THREAD_UNLOCK(&spares.lock);
-    }
-    free(frame);
-}
-
 /* With the lock held. Null: too much is under way, or no memory. */
 static inline struct frame *frame_open(struct delivery *delivery, struct lane *lane, size_t length)
 {
     size_t bytes = sizeof(struct wire_base) + sizeof(struct wire_frame) +
                    (OPAL_UNLIKELY(delivery->peer->is_of_other_job) ? sizeof(struct wire_name) : 0) +
                    length;
-    uint8_t size = size_of(bytes);
-    struct frame *frame = is_full(delivery) ? NULL : frame_new(bytes, size);
+    struct frame *frame = is_full(delivery) ? NULL : malloc(sizeof(*frame) + bytes);
     if (OPAL_LIKELY(frame != NULL))
         *frame = (struct frame){.delivery = delivery,
                                 .lane = lane,
                                 .meant = lane,
-                                .size = size,
                                 .room = (uint32_t) length,
                                 .length = bytes};
     return frame;
@@ -189,11 +117,6 @@ struct frame *frame_begin(struct lane *lane, size_t length, int *rc)
     if (frame)
         *rc = OMPI_SUCCESS;
     return frame;
-}
-
-static size_t frame_bytes(const struct frame *frame)
-{
-    return frame->length + frame->payload_length;
 }
 
 /* With the lock held: what the frame says of the frames of the peer. */
@@ -216,7 +139,7 @@ static bool frame_claim(struct frame *frame)
 {
     struct delivery *delivery = frame->delivery;
     if (!frame->lane || !lane_is_up(frame->lane)) {
-        struct lane *other = peer_lane_for(delivery->peer, frame_bytes(frame));
+        struct lane *other = peer_lane_for(delivery->peer, frame->length);
         if (!other)
             return false;
         frame->lane = other;
@@ -231,7 +154,7 @@ static bool frame_claim(struct frame *frame)
 /* With the lock held: leaves the frame to watch.c. */
 static void frame_defer(struct frame *frame)
 {
-    if (frame->unsent || frame->delivered)
+    if (frame->unsent)
         return;
     frame->unsent = true;
     frame->delivery->unsent++;
@@ -254,8 +177,7 @@ struct told {
 
 static struct told frame_take_owner(struct frame *frame)
 {
-    bool has_left = !frame->payload || frame->delivered || !frame->delivery->lost;
-    struct told told = {frame->left, frame->owner, has_left ? OMPI_SUCCESS : OMPI_ERR_UNREACH};
+    struct told told = {frame->left, frame->owner, OMPI_SUCCESS};
     frame->left = NULL;
     return told;
 }
@@ -266,15 +188,10 @@ static void tell(struct told told)
         told.left(told.owner, told.status);
 }
 
-/* With the lock held: one user less; the owner of a payload may be one to tell now. True: the frame
- * is the caller's to free. */
-static bool frame_release(struct frame *frame, struct told *told)
+/* With the lock held: one user less. True: the frame is the caller's to free. */
+static bool frame_release(struct frame *frame)
 {
-    if (--frame->users > 0)
-        return false;
-    if (frame->payload && frame->left && (frame->delivered || frame->done))
-        *told = frame_take_owner(frame);
-    return frame->done;
+    return --frame->users == 0 && frame->done;
 }
 
 /* The lane's callback. After an error the lane has failed, and watch.c sends the frame again. */
@@ -284,65 +201,20 @@ static void frame_handed_over(void *owner, int status)
     struct delivery *delivery = frame->delivery;
     struct told told = {.left = NULL};
     OPAL_THREAD_LOCK(&delivery->lock);
-    if (status == OMPI_SUCCESS && !frame->payload)
+    if (status == OMPI_SUCCESS)
         told = frame_take_owner(frame);
-    bool is_mine = frame_release(frame, &told);
+    bool is_mine = frame_release(frame);
     OPAL_THREAD_UNLOCK(&delivery->lock);
     if (is_mine)
-        frame_drop(frame);
+        free(frame);
     tell(told);
-}
-
-/* The same of a lane that reads the payload in place: then the peer has it. */
-static void frame_delivered(void *owner, int status)
-{
-    struct frame *frame = owner;
-    struct delivery *delivery = frame->delivery;
-    struct told told = {.left = NULL};
-    OPAL_THREAD_LOCK(&delivery->lock);
-    if (status == OMPI_SUCCESS) {
-        frame->delivered = true;
-        frame_need_not_be_sent(frame);
-    }
-    bool is_mine = frame_release(frame, &told);
-    OPAL_THREAD_UNLOCK(&delivery->lock);
-    if (is_mine)
-        frame_drop(frame);
-    tell(told);
-}
-
-/* In place the first time; what is sent again is copied, by whatever lane. */
-static int frame_give_payload(struct frame *frame, struct lane *lane)
-{
-    if (!frame->was_sent && lane == frame->meant)
-        return lane_send_in_place(lane, frame->registration, frame->bytes, frame->length,
-                                  frame->payload, frame->payload_length, frame_delivered, frame);
-    counter_add(&multilane.copied_bytes, frame->payload_length);
-    return lane_send_joined(lane, frame->bytes, frame->length, frame->payload,
-                            frame->payload_length, frame_handed_over, frame);
-}
-
-/* A FIN is ordered behind the puts of its own lane alone. By another lane it may say that they are
- * there while the device has only acknowledged them: it waits until their lane is fenced. */
-static bool frame_is_early(const struct frame *frame)
-{
-    const struct wire_base *base = (const struct wire_base *) frame_message((struct frame *) frame);
-    return OPAL_UNLIKELY(frame->lane != frame->meant) && frame->meant->renewable &&
-           !frame->payload && frame->room >= sizeof(*base) && base->type == WIRE_FIN &&
-           lane_fence(frame->meant) == LANE_AGAIN;
 }
 
 static int frame_give(struct frame *frame)
 {
-    struct lane *lane = frame->lane;
-    if (lane_state(lane) == LANE_BROKEN || frame_is_early(frame))
+    if (lane_state(frame->lane) == LANE_BROKEN)
         return LANE_AGAIN;
-    if (frame->payload)
-        return frame_give_payload(frame, lane);
-    if (frame->expected && !frame->was_sent &&
-        lane_send_slot(lane, frame->bytes, frame->length) == OMPI_SUCCESS)
-        return LANE_LEFT;
-    return lane_send_plain(lane, frame->bytes, frame->length, frame_handed_over, frame);
+    return lane_send_plain(frame->lane, frame->bytes, frame->length, frame_handed_over, frame);
 }
 
 static inline void frame_write(struct frame *frame)
@@ -365,7 +237,7 @@ static int frame_transmit(struct frame *frame)
     struct told told = {.left = NULL};
     frame_write(frame);
     bool is_striped = frame->striped;
-    size_t length = frame_bytes(frame);
+    size_t length = frame->length;
     if (is_striped) /* before it is sent: the lane may be lost at once */
         stripe_sent(lane, length);
     int rc = frame_give(frame);
@@ -381,15 +253,15 @@ static int frame_transmit(struct frame *frame)
     frame->was_sent |= is_taken;
     frame->busy = false;
     if (rc == LANE_LEFT)
-        told = frame_take_owner(frame); /* never one with a payload */
+        told = frame_take_owner(frame);
     if (OPAL_UNLIKELY(!is_taken) && !frame->done)
         frame_defer(frame);
     if (rc != LANE_UNDER_WAY)
         frame->users--;
-    bool is_mine = frame_release(frame, &told);
+    bool is_mine = frame_release(frame);
     OPAL_THREAD_UNLOCK(&delivery->lock);
     if (is_mine)
-        frame_drop(frame);
+        free(frame);
     tell(told);
     return rc;
 }
@@ -404,40 +276,8 @@ static inline void frame_keep(struct frame *frame)
     frame->next = NULL;
     *delivery->last = frame;
     delivery->last = &frame->next;
-    atomic_fetch_add_explicit(&delivery->kept_bytes, frame_bytes(frame), memory_order_relaxed);
+    atomic_fetch_add_explicit(&delivery->kept_bytes, frame->length, memory_order_relaxed);
     schedule_add(delivery);
-}
-
-struct frame *frame_post_begin(struct lane *lane, size_t length)
-{
-    if (OPAL_UNLIKELY(!lane->plain_sendi || !lane_is_up(lane) || opal_using_threads()))
-        return NULL;
-    struct delivery *delivery = delivery_of(lane->peer);
-    struct frame *frame = delivery ? frame_open(delivery, lane, length) : NULL;
-    if (OPAL_LIKELY(frame != NULL))
-        delivery->begun++;
-    return frame;
-}
-
-int frame_post(struct frame *frame)
-{
-    struct delivery *delivery = frame->delivery;
-    int rc = OMPI_ERR_UNREACH;
-    delivery->begun--;
-    if (OPAL_LIKELY(!delivery->lost)) {
-        frame->number = delivery->next;
-        frame_acknowledges(frame);
-        frame_write(frame);
-        rc = lane_send_plainly(frame->lane, frame->bytes, frame->length);
-    }
-    if (OPAL_UNLIKELY(rc != LANE_LEFT)) {
-        frame_drop(frame);
-        return rc == LANE_FULL ? LANE_FULL : LANE_AGAIN;
-    }
-    acknowledged_by_frame(delivery);
-    frame->was_sent = true;
-    frame_keep(frame);
-    return LANE_LEFT;
 }
 
 void frame_send(struct frame *frame, size_t length, bool striped, lane_left left, void *owner)
@@ -460,7 +300,7 @@ void frame_send(struct frame *frame, size_t length, bool striped, lane_left left
     OPAL_THREAD_UNLOCK(&delivery->lock);
     if (OPAL_UNLIKELY(is_lost)) {
         struct told told = frame_take_owner(frame);
-        frame_drop(frame);
+        free(frame);
         told.status = OMPI_ERR_UNREACH;
         tell(told);
     } else if (OPAL_LIKELY(is_claimed)) {
@@ -468,15 +308,13 @@ void frame_send(struct frame *frame, size_t length, bool striped, lane_left left
     }
 }
 
-int delivery_send(struct lane *lane, const void *bytes, size_t length, bool is_expected,
-                  lane_left left, void *owner)
+int delivery_send(struct lane *lane, const void *bytes, size_t length, lane_left left, void *owner)
 {
     int rc;
     struct frame *frame = frame_begin(lane, length, &rc);
     if (!frame)
         return rc;
     memcpy(frame_message(frame), bytes, length);
-    frame->expected = is_expected;
     frame_send(frame, length, false, left, owner);
     return LANE_UNDER_WAY;
 }
@@ -536,12 +374,12 @@ void delivery_park(struct delivery *delivery)
 static void frame_end(struct frame *frame)
 {
     frame->done = true;
-    if (frame->left && !(frame->payload && frame->users)) { /* its owner, not told yet, is a user */
+    if (frame->left) { /* its owner, not told yet, is a user */
         frame->users++;
         frame->next = frame->delivery->departed;
         frame->delivery->departed = frame;
     } else if (frame->users == 0) {
-        frame_drop(frame);
+        free(frame);
     }
 }
 
@@ -551,7 +389,7 @@ static void frames_forget(struct delivery *delivery, uint32_t number)
     while (delivery->first && (int32_t) (delivery->first->number - number) < 0) {
         struct frame *frame = delivery->first;
         delivery->first = frame->next;
-        atomic_fetch_sub_explicit(&delivery->kept_bytes, frame_bytes(frame), memory_order_relaxed);
+        atomic_fetch_sub_explicit(&delivery->kept_bytes, frame->length, memory_order_relaxed);
         frame_need_not_be_sent(frame);
         frame_end(frame);
     }
@@ -571,10 +409,10 @@ static void owners_tell(struct delivery *delivery, int status)
         departed = frame->next;
         OPAL_THREAD_LOCK(&delivery->lock);
         struct told told = frame_take_owner(frame);
-        bool is_mine = frame_release(frame, &told);
+        bool is_mine = frame_release(frame);
         OPAL_THREAD_UNLOCK(&delivery->lock);
         if (is_mine)
-            frame_drop(frame);
+            free(frame);
         told.status = status;
         tell(told);
     }
@@ -755,7 +593,7 @@ void delivery_asked(struct peer *peer, struct lane *lane, const struct wire_ask 
 bool delivery_lane_broke(struct lane *lane, const char *what, const char *why)
 {
     /* Also for a lane that has carried nothing yet: later messages go by another lane. */
-    struct delivery *delivery = lane->framed || lane->returns ? delivery_of(lane->peer) : NULL;
+    struct delivery *delivery = lane_may_break(lane) ? delivery_of(lane->peer) : NULL;
     char text[sizeof(lane->health.why)];
     if (!delivery)
         return false;

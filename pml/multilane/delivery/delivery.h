@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reliable messages over lanes that may lose messages. Each is numbered, kept until the peer has
- * it, sent again over another lane when its lane is lost, and dropped by the receiver when it
- * arrives twice.
+/* Reliable messages over lanes of Open MPI that may lose messages, as tcp. Each is numbered, kept
+ * until the peer has it, sent again over another lane when its lane is lost, and dropped by the
+ * receiver when it arrives twice. Our own lanes keep messages themselves, and return them when they
+ * break (return_to in multilane/extension.h, control_returned).
  *
- * Needed only on lanes whose completion does not mean delivery, and only where the peer has another
- * lane to send over. lane->framed says so, fixed when the peer is met. On such a lane every message
- * is put into an envelope (struct wire_frame); the layers above do not see it.
+ * Needed only where the peer has another lane to send over. lane->framed says so, fixed when the
+ * peer is met. On such a lane every message is put into an envelope (struct wire_frame); the layers
+ * above do not see it.
  *
  *   caller       frame_begin, fills frame_message(), frame_send
  *   delivery     numbers the frame, keeps it, gives a copy to the lane
@@ -40,26 +41,8 @@ static inline unsigned char *frame_message(struct frame *frame)
 /* Sends the frame, now or from progress, with a message of `length` bytes, at most the room.
  * Calls `left`, if not null. */
 void frame_send(struct frame *frame, size_t length, bool striped, lane_left left, void *owner);
-/* A new frame for frame_post. Null: as frame_begin, or frame_post does not work on this lane now:
- * not where several threads send, since a number that is drawn cannot be given back then. */
-struct frame *frame_post_begin(struct lane *lane, size_t length);
-/* Sends the frame at once, without an owner, and keeps it: LANE_LEFT. LANE_FULL, or LANE_AGAIN:
- * nothing was done, and the frame is gone. */
-int frame_post(struct frame *frame);
-/* Call before frame_send: adds `length` bytes of the owner's memory, registered with a lane with
- * `in_place`. They must stay until `left` is called. */
-static inline void frame_refer(struct frame *frame, const void *payload, size_t length,
-                               mca_btl_base_registration_handle_t *registration)
-{
-    frame->payload = payload;
-    frame->payload_length = length;
-    frame->registration = registration;
-}
-
-/* frame_begin to frame_send in one call. `is_expected`: may go by a slot the first time.
- * LANE_UNDER_WAY, or LANE_AGAIN: nothing was done. */
-int delivery_send(struct lane *lane, const void *bytes, size_t length, bool is_expected,
-                  lane_left left, void *owner);
+/* frame_begin to frame_send in one call. LANE_UNDER_WAY, or LANE_AGAIN: nothing was done. */
+int delivery_send(struct lane *lane, const void *bytes, size_t length, lane_left left, void *owner);
 
 /* A frame has arrived. True: its message is new. *good: its number is possible. */
 bool delivery_arrived(struct delivery *delivery, const struct wire_frame *wire, size_t length,

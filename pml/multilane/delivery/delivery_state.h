@@ -9,8 +9,7 @@
 #include "peer/peer.h"
 #include "wire/wire.h"
 
-/* One message in its envelope, as on the wire; or the start of one whose payload lies in the
- * owner's memory. */
+/* One message in its envelope, as on the wire. */
 struct frame {
     struct frame *next;
     struct delivery *delivery;
@@ -24,19 +23,11 @@ struct frame {
     bool done;      /* not kept any more; its last user frees it */
     bool unsent;    /* counted in delivery->unsent: progress has to send it */
     bool was_sent;  /* a lane has taken it before */
-    bool expected;  /* the peer expects it: it may go by a slot */
     bool striped;   /* counts among the striped bytes of its lane, see stripe.h */
-    uint8_t size;   /* which of the sizes that are used again */
     uint32_t room;  /* for the message */
-    /* Null; or called when the first lane has handed it over, or the peer has it. With a payload:
-     * when the peer has it and no lane reads the payload. */
-    lane_left left;
+    lane_left left; /* null; or called when a lane has handed it over, or the peer has it */
     void *owner;
-    const void *payload; /* null: all is in bytes */
-    size_t payload_length;
-    mca_btl_base_registration_handle_t *registration; /* of the payload, with the lane `meant` */
-    bool delivered; /* a lane has reported it as delivered: do not send it again */
-    size_t length;  /* of bytes */
+    size_t length; /* of bytes */
     unsigned char bytes[];
 };
 

@@ -78,13 +78,6 @@ int lane_send_packed(struct lane *lane, const void *header, size_t length,
                                               WIRE_TAG, NULL));
 }
 
-int lane_send_plainly(struct lane *lane, const void *bytes, size_t length)
-{
-    return immediate_result(lane, lane->plain_sendi(lane->btl, lane->endpoint, NULL, (void *) bytes,
-                                                    length, 0, MCA_BTL_NO_ORDER, FIRE_AND_FORGET,
-                                                    WIRE_TAG, NULL));
-}
-
 int lane_send_immediately(struct lane *lane, const void *bytes, size_t length)
 {
     /* All bytes go as "header", so no convertor is needed. */
@@ -105,20 +98,6 @@ int lane_fragment(struct lane *lane, size_t length, mca_btl_base_descriptor_t **
     }
     (*descriptor)->des_segments[0].seg_len = length;
     return OMPI_SUCCESS;
-}
-
-int lane_send_joined(struct lane *lane, const void *bytes, size_t length, const void *payload,
-                     size_t payload_length, lane_left left, void *owner)
-{
-    mca_btl_base_descriptor_t *descriptor;
-    int rc = lane_fragment(lane, length + payload_length, &descriptor);
-    if (rc != OMPI_SUCCESS)
-        return rc;
-    unsigned char *at = lane_fragment_bytes(descriptor);
-    memcpy(at, bytes, length);
-    if (payload_length)
-        memcpy(at + length, payload, payload_length);
-    return lane_send_descriptor(lane, descriptor, left, owner);
 }
 
 /* A piece of a message is not urgent. */
@@ -151,9 +130,14 @@ int lane_send_piece(struct lane *lane, const void *header, size_t length, const 
 int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_left left,
                     void *owner)
 {
-    if (lane->plain_sendi && lane_send_plainly(lane, bytes, length) == LANE_LEFT)
+    mca_btl_base_descriptor_t *descriptor;
+    if (lane_send_immediately(lane, bytes, length) == LANE_LEFT)
         return LANE_LEFT;
-    return lane_send_joined(lane, bytes, length, NULL, 0, left, owner);
+    int rc = lane_fragment(lane, length, &descriptor);
+    if (rc != OMPI_SUCCESS)
+        return rc;
+    memcpy(lane_fragment_bytes(descriptor), bytes, length);
+    return lane_send_descriptor(lane, descriptor, left, owner);
 }
 
 bool lane_is_proven(const struct lane *lane, char *why, size_t room)

@@ -106,7 +106,6 @@ struct lane {
     /* The BTL's send-immediate. Null where there is none, where it may keep bytes in this
      * process (stock_btl_sendi_leaves), or where the lane is framed. */
     mca_btl_base_module_sendi_fn_t sendi;
-    mca_btl_base_module_sendi_fn_t plain_sendi; /* the same, not null on framed lanes */
     /* The extension's reserve; null as for sendi. */
     void *(*reserve)(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                      size_t header, size_t payload);
@@ -114,9 +113,7 @@ struct lane {
     uint8_t index;  /* in the peer's array */
     bool framed;    /* may lose messages that another lane could carry: delivery.h */
     bool returns;   /* gives back what it could not deliver, so that another lane carries it */
-    /* Sends from the user's memory (extension->prepare_in_place); if framed, its callback means
-     * delivered. */
-    bool in_place;
+    bool in_place; /* sends from the user's memory: extension->prepare_in_place */
     bool keeps_order;        /* what is sent behind a put arrives behind its bytes */
     bool takes_device;       /* it gets and puts device memory in place */
     bool renewable;          /* it reports errors in time, can be fenced, and can be made anew */
@@ -149,9 +146,6 @@ struct registration {
 
 /* Sends `length` bytes by the BTL's send-immediate: LANE_LEFT, LANE_FULL or LANE_AGAIN. */
 int lane_send_immediately(struct lane *lane, const void *bytes, size_t length);
-
-/* The same on a framed lane whose plain_sendi is not null. */
-int lane_send_plainly(struct lane *lane, const void *bytes, size_t length);
 
 /* The same for a message of `size` bytes that the convertor packs behind the header. */
 int lane_send_packed(struct lane *lane, const void *header, size_t length,
@@ -187,10 +181,6 @@ static inline void lane_commit(struct lane *lane, size_t header, size_t payload)
  * `left`, if not null, was or will be called. */
 int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_left left,
                     void *owner);
-
-/* The same for a message in two places, joined by a copy; never LANE_LEFT. */
-int lane_send_joined(struct lane *lane, const void *bytes, size_t length, const void *payload,
-                     size_t payload_length, lane_left left, void *owner);
 
 /* The same for a piece of a message, whose payload the BTL may send from where it is: it must stay
  * until `left` is called. Sets *size to what the BTL took, which with `all` may not be less. */
@@ -252,6 +242,12 @@ static inline bool lane_sends(const struct lane *lane)
 static inline enum lane_state lane_state(const struct lane *lane)
 {
     return (enum lane_state) atomic_load_explicit(&lane->health.state, memory_order_relaxed);
+}
+
+/* May it break while the peer lives, so that another lane carries its messages? */
+static inline bool lane_may_break(const struct lane *lane)
+{
+    return lane->framed || lane->returns;
 }
 
 static inline bool lane_is_up(const struct lane *lane)

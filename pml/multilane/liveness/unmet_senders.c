@@ -45,7 +45,7 @@ static void unmet_look(struct mca_pml_comm_t *comm, void *with)
 static bool loses_messages(const struct peer *peer)
 {
     for (int i = 0; i < peer_lane_count(peer); i++)
-        if (peer->lanes[i].framed)
+        if (lane_may_break(&peer->lanes[i]))
             return true;
     return false;
 }

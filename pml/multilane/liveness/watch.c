@@ -495,7 +495,7 @@ static bool is_quiet(struct delivery *delivery, uint64_t now)
 static bool every_lane_loses(const struct peer *peer)
 {
     for (int i = 0; i < peer_lane_count(peer); i++)
-        if (lane_sends(&peer->lanes[i]) && !peer->lanes[i].framed)
+        if (lane_sends(&peer->lanes[i]) && !lane_may_break(&peer->lanes[i]))
             return false;
     return true;
 }

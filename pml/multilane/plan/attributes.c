@@ -65,7 +65,7 @@ static void attributes_of_ours(const struct lane *lane, struct model_lane *out)
     struct model_error complaint;
     memset(&declared, 0, sizeof(declared));
     lane->extension->attributes(lane->btl, lane->endpoint, &declared);
-    declared_attributes(lane_name(lane), abilities(lane->flags, lane->plain_sendi), &declared, out,
+    declared_attributes(lane_name(lane), abilities(lane->flags, lane->sendi), &declared, out,
                         &complaint);
     say_complaint(lane->btl, &complaint);
 }
@@ -90,7 +90,7 @@ static void attributes_of_stock_btl(const struct lane *lane, struct model_lane *
         .name = lane_name(lane),
         .bandwidth = btl->btl_bandwidth,
         .latency = btl->btl_latency,
-        .can = abilities(flags_kept(btl, lane->flags), lane->plain_sendi),
+        .can = abilities(flags_kept(btl, lane->flags), lane->sendi),
         .registers = btl->btl_register_mem != NULL,
         .eager_limit = btl->btl_eager_limit,
         .max_send_size = btl->btl_max_send_size,
@@ -326,13 +326,11 @@ bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_la
         out->group = group;
     attributes_of_user(lane_name(lane), lane->extension != NULL, out);
     attributes_of_both_ends(lane, out);
-    if (lane->framed || lane->returns) { /* its largest message must fit other lanes */
+    if (lane_may_break(lane)) { /* its largest message must fit other lanes */
         limit(&out->short_max_bytes, lane->largest);
         limit(&out->copied_max_bytes, lane->largest);
         limit(&out->zcopied_max_bytes, lane->largest);
     }
-    if (lane->framed)
-        out->copy_growth_s_byte *= 2; /* into the frame that is kept, and out of it */
     if (!lane->in_place)
         out->copy_growth_s_byte = 0;
     if (model_lane_check(out, &error))

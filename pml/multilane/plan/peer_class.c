@@ -439,7 +439,7 @@ static bool key_of_peer(const struct peer *peer, struct class_key *key)
     key->placement = attributes_placement(peer);
     key->flags = lane->flags;
     key->btl = lane->btl;
-    key->sendi = lane->plain_sendi;
+    key->sendi = lane->sendi;
     key->largest = lane->largest;
     key->is_self = peer->is_self;
     key->framed = lane->framed;

@@ -235,7 +235,7 @@ struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t 
         return choice.full ? NULL : stripe_whole(route, peer, total);
     struct lane *best = route_lane(route, peer, choice.index);
     /* Never waits for a lane that may break: bytes that it loses are never reported. */
-    if (wait == STRIPE_FOR_LANE && !best->framed && !best->returns && has_enough(&best->speed))
+    if (wait == STRIPE_FOR_LANE && !lane_may_break(best) && has_enough(&best->speed))
         return NULL;
     *size = choice.size;
     piece_bound(best, size);

@@ -64,27 +64,6 @@ static void kept_left(void *owner, int status)
         send_request_broke(request);
 }
 
-static inline void message_write(const struct outgoing *out, struct frame *frame, size_t header)
-{
-    unsigned char *message = frame_message(frame);
-    (void) comm_write_match(out->comm, out->peer, message, WIRE_EAGER, out->sequence, out->tag,
-                            out->answer);
-    outgoing_copy(out, message + header);
-}
-
-int eager_post_framed(const struct outgoing *out, struct lane *lane)
-{
-    size_t header = comm_match_length(out->comm, out->peer, out->answer);
-    struct frame *frame = lane->framed ? frame_post_begin(lane, header + out->size) : NULL;
-    if (OPAL_UNLIKELY(!frame))
-        return LANE_AGAIN;
-    message_write(out, frame, header);
-    int rc = frame_post(frame);
-    if (OPAL_LIKELY(rc == LANE_LEFT))
-        counter_add(&multilane.copied_bytes, out->size);
-    return rc;
-}
-
 /* Sets up the convertor for what is sent: the user's memory, or the packed copy of it. */
 static void outgoing_prepare(const struct outgoing *out, opal_convertor_t *convertor)
 {
@@ -102,14 +81,22 @@ int eager_post_packed(const struct outgoing *out, struct lane *lane)
 {
     opal_convertor_t convertor;
     unsigned char header[WIRE_EAGER_HEADER_MAX];
-    if (!lane->sendi) /* not tried again before there is room: that would copy for nothing */
-        return eager_post_framed(out, lane) == LANE_LEFT ? LANE_LEFT : LANE_AGAIN;
+    if (!lane->sendi)
+        return LANE_AGAIN;
     size_t length = comm_write_match(out->comm, out->peer, header, WIRE_EAGER, out->sequence,
                                      out->tag, out->answer);
     outgoing_prepare(out, &convertor);
     int rc = lane_send_packed(lane, header, length, &convertor, out->size);
     OBJ_DESTRUCT(&convertor);
     return rc;
+}
+
+static void message_write(const struct outgoing *out, struct frame *frame, size_t header)
+{
+    unsigned char *message = frame_message(frame);
+    (void) comm_write_match(out->comm, out->peer, message, WIRE_EAGER, out->sequence, out->tag,
+                            out->answer);
+    outgoing_copy(out, message + header);
 }
 
 static int kept_by_frame(struct send_request *request, struct lane *lane)

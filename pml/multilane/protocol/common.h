@@ -14,9 +14,6 @@ int post_by_request(const struct outgoing *out, const struct route *route);
  * a fragment or a frame that holds a copy of it. */
 int eager_start(struct send_request *request);
 
-/* A `post` over a framed lane; LANE_AGAIN on any other, too. */
-int eager_post_framed(const struct outgoing *out, struct lane *lane);
-
 /* A `post` by the lane's own copy of the message. */
 int eager_post_packed(const struct outgoing *out, struct lane *lane);
 

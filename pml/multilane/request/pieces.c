@@ -46,25 +46,19 @@ piece_registration(struct send_request *request, struct lane *lane, const struct
     return rma_in_place(&request->rma, lane, (char *) request->out.data, request->out.size);
 }
 
-/* On a framed lane: the piece is kept, as a copy or in place. */
-static int piece_send_kept(const struct piece *piece,
-                           mca_btl_base_registration_handle_t *registration,
-                           struct transfer *transfer, struct lane *lane, const void *header,
-                           size_t header_length)
+/* On a framed lane: a copy of the piece is kept. */
+static int piece_send_kept(const struct piece *piece, struct transfer *transfer, struct lane *lane,
+                           const void *header, size_t header_length)
 {
     int rc;
-    size_t length = header_length + (registration ? 0 : piece->size);
+    size_t length = header_length + piece->size;
     struct frame *frame = frame_begin(lane, length, &rc);
     if (!frame)
         return rc;
     unsigned char *message = frame_message(frame);
     memcpy(message, header, header_length);
-    if (registration) {
-        frame_refer(frame, piece->data, piece->size, registration);
-    } else {
-        piece_copy(piece, message + header_length);
-        counter_add(&multilane.copied_bytes, piece->size);
-    }
+    piece_copy(piece, message + header_length);
+    counter_add(&multilane.copied_bytes, piece->size);
     frame_send(frame, length, is_marked(header), piece_left, transfer);
     return OMPI_SUCCESS;
 }
@@ -117,9 +111,9 @@ static int piece_send_from(struct send_request *request, struct piece *piece,
     piece->size = stripe_fragment(wanted, piece_most(piece, lane, header_length));
     if (OPAL_UNLIKELY(lost_or_dead(lane->peer)))
         return OMPI_ERR_UNREACH;
-    mca_btl_base_registration_handle_t *registration = piece_registration(request, lane, piece);
     if (lane->framed)
-        return piece_send_kept(piece, registration, transfer, lane, header, header_length);
+        return piece_send_kept(piece, transfer, lane, header, header_length);
+    mca_btl_base_registration_handle_t *registration = piece_registration(request, lane, piece);
     if (OPAL_UNLIKELY(all && piece->size < wanted))
         return OMPI_ERR_VALUE_OUT_OF_BOUNDS;
     int rc;
