@@ -106,4 +106,5 @@ MULTILANE_EXTENSION_DEFINE(sock) = {
     .repeats = repeats,
     .under_way = under_way,
     .return_to = sock_link_return_to,
+    .quiet_ms = sock_link_quiet_ms,
 };

@@ -60,25 +60,16 @@ size_t sock_fence_note(mca_btl_base_module_t *btl, sock_peer_t *peer, void *note
     return length;
 }
 
-/* Under the peer's lock: the other end has closed this session. */
-static void fenced(sock_peer_t *peer, uint32_t have)
-{
-    if (!peer->fenced)
-        peer->their_have = have;
-    peer->fenced = true;
-    sock_peer_watch(peer);
-}
-
 /* Under the peer's lock: is our end of that session closed? If not, it will be, and the other end
  * asks again. */
 static bool session_is_over(sock_peer_t *peer, const struct fence_note *ask, uint32_t *have)
 {
     bool is_past = (int32_t) (peer->session - ask->session) > 0;
 
-    *have = is_past ? peer->past_have : peer->have;
+    *have = is_past ? sock_peer_past_have(peer, ask->session) : peer->have;
     if (is_past || peer->session != ask->session)
         return is_past;
-    fenced(peer, ask->have);
+    sock_peer_fenced(peer, ask->have);
     if (sock_peer_state(peer) != PEER_FAILED)
         sock_link_give_up(peer, "the other end has given it up");
     return sock_peer_state(peer) == PEER_FAILED && !peer->link;
@@ -103,7 +94,7 @@ size_t sock_fence_note_heard(const void *note, size_t length, void *answer)
         return 0;
     OPAL_THREAD_LOCK(&peer->lock);
     if (in.kind == NOTE_DONE && in.session == peer->session && sock_peer_state(peer) == PEER_FAILED)
-        fenced(peer, in.have);
+        sock_peer_fenced(peer, in.have);
     if (in.kind == NOTE_ASK && session_is_over(peer, &in, &have))
         answered = note_write(peer, NOTE_DONE, in.session, have, in.from_rail, answer);
     OPAL_THREAD_UNLOCK(&peer->lock);

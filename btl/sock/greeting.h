@@ -19,7 +19,7 @@
 #include "btl/sock/seal.h"
 
 #define GREETING_MAGIC   UINT64_C(0x0a6b636f734c4d89) /* 0x89 "MLsock" and a line feed */
-#define GREETING_VERSION 1u
+#define GREETING_VERSION 2u
 
 enum greeting_kind {
     GREETING_CHALLENGE = 1,
@@ -41,9 +41,11 @@ struct greeting {
     uint32_t session;            /* each end counts how often the lane was given up */
     uint32_t call;               /* the caller's number of this attempt */
     uint32_t have;               /* frames of this session that the one who speaks has received */
-    uint32_t heard;    /* the last call of the other end that the one who speaks has taken */
-    struct seal nonce; /* of the one who speaks */
-    struct seal seal;  /* over all before it and the other end's nonce */
+    uint32_t heard;        /* the last call of the other end that the one who speaks has taken */
+    uint32_t past_session; /* the last one before this in which there was a connection, */
+    uint32_t past_have;    /* and frames received in it; 0: there was none */
+    struct seal nonce;     /* of the one who speaks */
+    struct seal seal;      /* over all before it and the other end's nonce */
 };
 
 /* Fills in magic, version and seal. */

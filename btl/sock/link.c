@@ -283,6 +283,8 @@ static void greeting_fill(const sock_peer_t *peer, enum greeting_kind kind,
                                   .call = call,
                                   .have = peer->have,
                                   .heard = peer->their_calls,
+                                  .past_session = peer->past_session,
+                                  .past_have = peer->past_have,
                                   .nonce = socket->nonce};
 }
 
@@ -308,12 +310,18 @@ static void hello_say(sock_peer_t *peer, struct sock_socket *socket)
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
-/* The other end counts another session: where nothing was ever connected in ours, its number is as
- * good. */
-static void session_adopt(sock_peer_t *peer, uint32_t session)
+/* The other end may count a later session. Where nothing was ever connected in ours, its number is
+ * as good; else it has given ours up. */
+static void session_heard(sock_peer_t *peer, const struct greeting *heard)
 {
-    if (!peer->was_linked && (int32_t) (session - peer->session) > 0)
-        peer->session = session;
+    if ((int32_t) (heard->session - peer->session) <= 0)
+        return;
+    if (!peer->was_linked) {
+        peer->session = heard->session;
+        return;
+    }
+    sock_peer_fenced(peer, heard->past_session == peer->session ? heard->past_have : 0);
+    sock_link_give_up(peer, "the other end has given it up");
 }
 
 static void welcome_heard(sock_peer_t *peer, struct sock_socket *socket)
@@ -322,7 +330,7 @@ static void welcome_heard(sock_peer_t *peer, struct sock_socket *socket)
 
     if (greeting_is(heard, GREETING_LATER, &peer->their_secret, &socket->nonce)) {
         OPAL_THREAD_LOCK(&peer->lock);
-        session_adopt(peer, heard->session);
+        session_heard(peer, heard);
         caller_drop(peer, 0);
         OPAL_THREAD_UNLOCK(&peer->lock);
         return;
@@ -397,18 +405,16 @@ static bool is_outdated(const sock_peer_t *peer, const struct greeting *hello)
 /* Under the peer's lock. */
 static bool hello_is_good(sock_peer_t *peer, const struct greeting *hello)
 {
-    session_adopt(peer, hello->session);
+    session_heard(peer, hello);
     if (sock_peer_state(peer) == PEER_ENDED && !peer->link)
         atomic_store_explicit(&peer->state, PEER_UP, memory_order_relaxed);
-    if ((int32_t) (hello->session - peer->session) > 0) {
-        /* It has given this session up. It does so without a word of ours only where it never had
-         * a connection, and so has received nothing. */
-        peer->fenced |= sock_peer_state(peer) == PEER_UP;
-        sock_link_give_up(peer, "the other end has given it up");
-    }
-    return sock_peer_state(peer) == PEER_UP && !peer->failure && hello->session == peer->session &&
-           (int32_t) (hello->call - peer->their_calls) > 0 && !ours_counts(peer) &&
-           !is_outdated(peer, hello);
+    if (hello->session != peer->session || (int32_t) (hello->call - peer->their_calls) <= 0 ||
+        is_outdated(peer, hello))
+        return false;
+    /* Its end is closed, and ours, which was given up, takes no call in this session. */
+    if (sock_peer_state(peer) == PEER_FAILED && !peer->link)
+        sock_peer_fenced(peer, hello->have);
+    return sock_peer_state(peer) == PEER_UP && !peer->failure && !ours_counts(peer);
 }
 
 bool sock_link_accept(sock_peer_t *peer, struct sock_socket *socket, const struct greeting *hello)
@@ -439,6 +445,16 @@ bool sock_link_accept(sock_peer_t *peer, struct sock_socket *socket, const struc
         return false;
     link_begin(peer, socket, hello->have);
     return true;
+}
+
+uint64_t sock_link_quiet_ms(mca_btl_base_module_t *btl, sock_peer_t *peer)
+{
+    (void) btl;
+    OPAL_THREAD_LOCK(&peer->lock);
+    bool is_down = sock_peer_state(peer) == PEER_UP && peer->down_since_ms != 0;
+    uint64_t ms = is_down && !sock_queue_is_empty(peer) ? sock_now_ms() - peer->down_since_ms : 0;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return ms;
 }
 
 /* --- the clock --- */

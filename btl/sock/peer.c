@@ -25,8 +25,11 @@ sock_peer_t *sock_peer_find(struct sock_module *module, const opal_process_name_
 
 void sock_peer_begin(sock_peer_t *peer, uint32_t session)
 {
+    if (peer->was_linked) {
+        peer->past_session = peer->session;
+        peer->past_have = peer->have;
+    }
     peer->session = session;
-    peer->past_have = peer->have;
     peer->their_have = 0;
     peer->next_number = peer->first_number = 1;
     peer->have = peer->told = peer->wrongs = peer->most_number = 0;
@@ -36,6 +39,19 @@ void sock_peer_begin(sock_peer_t *peer, uint32_t session)
     peer->call_next_ms = peer->call_pause_ms = 0;
     peer->failure = NULL;
     atomic_store_explicit(&peer->state, PEER_UP, memory_order_relaxed); /* sock_peer_state */
+}
+
+void sock_peer_fenced(sock_peer_t *peer, uint32_t have)
+{
+    if (!peer->fenced)
+        peer->their_have = have;
+    peer->fenced = true;
+    sock_peer_watch(peer);
+}
+
+uint32_t sock_peer_past_have(const sock_peer_t *peer, uint32_t session)
+{
+    return peer->past_session == session ? peer->past_have : 0;
 }
 
 bool sock_peer_is_unfenced(const sock_peer_t *peer)

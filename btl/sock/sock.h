@@ -181,7 +181,8 @@ struct mca_btl_base_endpoint_t {
     uint64_t refused_since_ms; /* the other end refuses to be called; 0: it does not */
     bool fenced;               /* the other end has closed this session as well, */
     uint32_t their_have;       /* and had received so many frames of ours */
-    uint32_t past_have;        /* frames received in the session before this one */
+    uint32_t past_session;     /* the last one before this in which it was linked, */
+    uint32_t past_have;        /* and frames received in it */
     bool was_linked;           /* in this session */
 
     bool can_write;         /* the last write was not refused */
@@ -329,6 +330,10 @@ void sock_peer_watch(sock_peer_t *peer);
 /* P: takes the list of those to which the clock matters: all at once, so that none can come back
  * while another thread adds one. */
 sock_peer_t *sock_peers_watched(void);
+/* Under its lock: the other end has closed this session, with so many frames received. */
+void sock_peer_fenced(sock_peer_t *peer, uint32_t have);
+/* Under its lock: frames received in that session, which is over. */
+uint32_t sock_peer_past_have(const sock_peer_t *peer, uint32_t session);
 /* Under its lock: it was given up here, and the other end may still send. */
 bool sock_peer_is_unfenced(const sock_peer_t *peer);
 /* Under its lock: begins a new session, with nothing sent or received. */
@@ -415,6 +420,8 @@ bool sock_link_accept(sock_peer_t *peer, struct sock_socket *socket, const struc
 /* The extension's return_to. */
 void sock_link_return_to(mca_btl_base_module_t *btl, sock_peer_t *peer, multilane_returned returned,
                          void *context);
+/* The extension's quiet_ms. */
+uint64_t sock_link_quiet_ms(mca_btl_base_module_t *btl, sock_peer_t *peer);
 /* An event of a caller. */
 void sock_caller_event(struct sock_socket *socket);
 /* Looks at the clock for a peer that was taken from the list, and gives it up if `failure` asks for

@@ -34,11 +34,14 @@ static void question_fill(verbs_peer_t *peer, struct greeting *greeting)
     greeting->received = messages_come(peer, greeting->end.qpn);
 }
 
-/* Under peer->lock: the other end of a failed connection says that it is broken there too. */
+/* Under peer->lock: the other end of a failed connection says that it is broken there too. One that
+ * answers without a count has forgotten it: it has connected anew. */
 static void other_end_broke(verbs_peer_t *peer, const struct greeting *heard)
 {
+    bool is_forgotten = heard->kind == GREETING_FENCED && heard->received == COUNT_UNKNOWN;
+
     peer->fence_confirmed = true;
-    verbs_returns_learn(peer, heard->received);
+    verbs_returns_learn(peer, is_forgotten ? COUNT_FALSE : heard->received);
 }
 
 /* By every port that knows the process: the port of this lane may be cut off. */

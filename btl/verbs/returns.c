@@ -78,10 +78,10 @@ void verbs_returns_learn(verbs_peer_t *peer, uint64_t count)
     if (atomic_load_explicit(&peer->returned, memory_order_relaxed) == NULL)
         return;
     if (count > peer->sent)
-        VERBS_SAY("process %s has counted %llu messages by %s, and %llu were sent: those that may "
-                  "not have come end with an error.",
-                  OPAL_NAME_PRINT(peer->name), (unsigned long long) count, peer->module->device,
-                  (unsigned long long) peer->sent);
+        VERBS_SAY("process %s does not know how many of %llu messages by %s have come: those that "
+                  "may not have end with an error.",
+                  OPAL_NAME_PRINT(peer->name), (unsigned long long) peer->sent,
+                  peer->module->device);
     else if (count < returns->reported)
         VERBS_SAY("%llu messages by %s to process %s are lost: the device has reported them as "
                   "sent, and they have not come.",

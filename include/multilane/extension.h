@@ -307,15 +307,16 @@ struct multilane_extension {
     size_t (*under_way)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                         size_t more, double *seconds);
     /* Of a lane that may break, and can be fenced. From now on it keeps each message until the
-     * other end has it. When it breaks, the two ends tell each other with the notes of the fence
-     * what they have received; then each message that the other end has not is handed to
-     * `returned`, from progress and in turn, and counts as sent: what was returned never arrives by
-     * this lane, and what has arrived never returns. NULL: no more; what is kept ends with an
+     * other end, or its device, has it. When it breaks, the two ends tell each other with the notes
+     * of the fence what they have received; then each message that the other end has not is handed
+     * to `returned`, from progress and in turn, and counts as sent: what was returned never arrives
+     * by this lane, and what has arrived never returns. NULL: no more; what is kept ends with an
      * error, as it does where `returned` says false. */
     void (*return_to)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                       multilane_returned returned, void *context);
-    /* Of such a lane that does not notice by itself when it leads nowhere any more: for how many
-     * milliseconds something is under way of which nothing has arrived; 0: nothing is. */
+    /* Of such a lane: for how many milliseconds something is under way of which nothing has
+     * arrived; 0: nothing is. The PML then asks whether other lanes lead to the peer, and closes
+     * this one. */
     uint64_t (*quiet_ms)(struct mca_btl_base_module_t *btl,
                          struct mca_btl_base_endpoint_t *endpoint);
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages over lanes of Open MPI that may lose them: each is kept, a refused one goes later, what a
- * broken lane carried goes by another one, and each arrives once. */
+/* Messages over lanes of Open MPI that may lose them: each is kept, a refused one goes later, what
+ * a broken lane carried goes by another one, and each arrives once. */
 #include "check.h"
 
 #include <pthread.h>

@@ -78,7 +78,7 @@ static void begin(void)
         peer->lanes[i].extension = &extension;
         peer->lanes[i].framed = false;
         peer->lanes[i].renewable = true;
-        lane_return(&peer->lanes[i], true);
+        lane_return(&peer->lanes[i]);
     }
     seen_count = fences = 0;
     fence_says = OPAL_SUCCESS;

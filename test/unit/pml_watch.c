@@ -222,8 +222,8 @@ static void pass(unsigned milliseconds)
 
 static void keep_one_for(struct peer *this)
 {
-    CHECK(delivery_send(&this->lanes[0], "what the peer is slow to acknowledge", 37, NULL,
-                        NULL) == LANE_UNDER_WAY,
+    CHECK(delivery_send(&this->lanes[0], "what the peer is slow to acknowledge", 37, NULL, NULL) ==
+              LANE_UNDER_WAY,
           "there is room");
 }
 
@@ -623,7 +623,8 @@ static void test_changes_of_lanes_are_kept(void)
     own_page = NULL;
 }
 
-/* --- lanes that return messages, and say nothing when they are cut ----------------------------- */
+/* --- lanes that return messages, and say nothing when they are cut -----------------------------
+ */
 
 static uint64_t quiet_for_ms[LANES];
 static unsigned closed[LANES];

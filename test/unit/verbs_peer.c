@@ -569,7 +569,6 @@ static void nothing_is_returned_without_the_other_ends_word(void)
     six_and_a_break(peer);
     fences_asked = 0;
     CHECK(fence(peer) == OPAL_ERR_RESOURCE_BUSY && fences_asked == 1, "%u", fences_asked);
-    told(peer, COUNT_UNKNOWN);
     peer->fence_next_ms = 0;
     CHECK(fence(peer) == OPAL_ERR_RESOURCE_BUSY && fences_asked == 2, "%u", fences_asked);
     verbs_returns_make_all(&module);
@@ -581,6 +580,20 @@ static void nothing_is_returned_without_the_other_ends_word(void)
     verbs_returns_make_all(&module);
     CHECK(strcmp(kept.returned, "23three4four56") == 0, "\"%s\"", kept.returned);
     CHECK(strcmp(kept.failed, "2346") == 0, "\"%s\" failed", kept.failed);
+    keeping_end();
+}
+
+/* It has connected anew since: any of those that were posted may have come. */
+static void an_end_that_has_forgotten_its_count_is_not_asked_again(void)
+{
+    verbs_peer_t *peer = keeping();
+
+    six_and_a_break(peer);
+    told(peer, COUNT_UNKNOWN);
+    drained(peer);
+    verbs_returns_make_all(&module);
+    CHECK(strcmp(kept.returned, "6") == 0, "\"%s\" is returned", kept.returned);
+    CHECK(fence(peer) == OPAL_SUCCESS, "it is not over");
     keeping_end();
 }
 
@@ -744,6 +757,7 @@ int main(void)
     what_has_not_arrived_is_returned();
     what_has_arrived_is_not_returned();
     nothing_is_returned_without_the_other_ends_word();
+    an_end_that_has_forgotten_its_count_is_not_asked_again();
     what_is_not_returned_any_more_fails();
     false_count_returns_nothing_posted();
     pending_is_returned_without_a_connection();

@@ -92,8 +92,7 @@ static bool frames_fit(const struct lane *late)
 
 static uint32_t not_offered(const struct lane *lane)
 {
-    return (lane->framed ? NOT_FRAMED : 0) |
-           (frames_fit(lane) ? 0 : (uint32_t) MCA_BTL_FLAGS_SEND);
+    return (lane->framed ? NOT_FRAMED : 0) | (frames_fit(lane) ? 0 : (uint32_t) MCA_BTL_FLAGS_SEND);
 }
 
 /* Decides, once per lane, whether it returns messages, or they go in envelopes (delivery.h). Each
@@ -117,7 +116,7 @@ static void lanes_frame(struct peer *peer, uint8_t first, uint8_t count)
             continue;
         lane->largest = largest - WIRE_ENVELOPE_MAX;
         if (lane->renewable && lane->extension->return_to) {
-            lane_return(lane, true);
+            lane_return(lane);
         } else {
             lane->framed = true;
             lane->sendi = NULL;

@@ -21,7 +21,6 @@ struct control {
     uint32_t looks;    /* tries so far: on a crowded node the time may pass with few of them */
     _Atomic uint32_t holders; /* the pending queue and the lane; the last one frees it */
     bool is_under_way;
-    bool is_moved; /* another lane takes it than it was written for */
     size_t length;
     unsigned char bytes[];
 };
@@ -49,6 +48,14 @@ static void control_left(void *owner, int status)
     control_drop(control);
 }
 
+/* It concerns only the lane that it was sent on, or is kept elsewhere. */
+static bool is_of_lane(const void *bytes)
+{
+    uint8_t type = ((const struct wire_base *) bytes)->type;
+    return type == WIRE_LANE || type == WIRE_SEEN || type == WIRE_HEARD || type == WIRE_ASK ||
+           type == WIRE_NOTE || type == WIRE_FRAME;
+}
+
 /* The lane for a message that was written for `lane`. Null: none now. What says that bytes are in
  * place waits, before it goes by another lane, until they cannot be written again. */
 static struct lane *taker(struct lane *lane, const void *bytes, size_t length)
@@ -68,19 +75,32 @@ static void mark_moved(void *bytes)
     base->traits = (uint16_t) ((base->traits & ~WIRE_STRIPED) | WIRE_MOVED);
 }
 
+/* Its lane is not up, and it goes by no other. */
+static bool is_dropped(struct lane *lane, const void *bytes)
+{
+    if (OPAL_LIKELY(!lane->returns || lane_is_up(lane)) || !is_of_lane(bytes))
+        return false;
+    /* Its index is told again. Relaxed: see rma.c. */
+    if (((const struct wire_base *) bytes)->type == WIRE_LANE)
+        atomic_store_explicit(&lane->introduced, false, memory_order_relaxed);
+    return true;
+}
+
 static int control_give(struct control *control)
 {
+    if (OPAL_UNLIKELY(is_dropped(control->lane, control->bytes)))
+        return LANE_LEFT;
     struct lane *lane = taker(control->lane, control->bytes, control->length);
     if (OPAL_UNLIKELY(!lane))
         return LANE_AGAIN;
-    if (OPAL_UNLIKELY(lane != control->lane && !control->is_moved))
+    if (OPAL_UNLIKELY(lane != control->lane))
         mark_moved(control->bytes);
+    control->lane = lane;
     atomic_fetch_add_explicit(&control->holders, 1, memory_order_relaxed); /* control_drop orders */
     control->is_under_way = true;
-    int rc =
-        lane->framed
-            ? delivery_send(lane, control->bytes, control->length, control_left, control)
-            : lane_send_plain(lane, control->bytes, control->length, control_left, control);
+    int rc = lane->framed
+                 ? delivery_send(lane, control->bytes, control->length, control_left, control)
+                 : lane_send_plain(lane, control->bytes, control->length, control_left, control);
     if (rc == LANE_UNDER_WAY)
         return rc;
     control->is_under_way = false;
@@ -180,6 +200,8 @@ static int taken(int rc)
 int control_try(struct lane *lane, const struct control_message *message)
 {
     struct control_message moved;
+    if (OPAL_UNLIKELY(is_dropped(lane, message->bytes)))
+        return OMPI_SUCCESS;
     struct lane *by = taker(lane, message->bytes, message->length);
     if (OPAL_UNLIKELY(!by))
         return LANE_AGAIN;
@@ -189,9 +211,8 @@ int control_try(struct lane *lane, const struct control_message *message)
         message = &moved;
         lane = by;
     }
-    return taken(lane->framed
-                     ? delivery_send(lane, message->bytes, message->length, NULL, NULL)
-                     : lane_send_plain(lane, message->bytes, message->length, NULL, NULL));
+    return taken(lane->framed ? delivery_send(lane, message->bytes, message->length, NULL, NULL)
+                              : lane_send_plain(lane, message->bytes, message->length, NULL, NULL));
 }
 
 void control_send_message(struct lane *lane, const struct control_message *message)
@@ -215,14 +236,6 @@ void control_send(struct lane *lane, uint8_t type, const void *body, size_t leng
     control_send_message(lane, &message);
 }
 
-/* It concerns only the lane that it was sent on, or is kept elsewhere. */
-static bool is_of_lane(const void *bytes)
-{
-    uint8_t type = ((const struct wire_base *) bytes)->type;
-    return type == WIRE_LANE || type == WIRE_SEEN || type == WIRE_HEARD || type == WIRE_ASK ||
-           type == WIRE_NOTE || type == WIRE_FRAME;
-}
-
 bool control_returned(void *from, const void *bytes, size_t length, const void *payload,
                       size_t payload_length)
 {
@@ -230,12 +243,14 @@ bool control_returned(void *from, const void *bytes, size_t length, const void *
     if (length < sizeof(struct wire_base) || is_of_lane(bytes))
         return true;
     struct control *control = malloc(sizeof(*control) + length + payload_length);
-    if (!control)
+    if (!control) { /* the peer would wait for it for ever */
+        btl_failed(lane->btl, "has no memory for a message that it returns",
+                   OMPI_ERR_OUT_OF_RESOURCE);
         return false;
+    }
     *control = (struct control){.pending = {.retry = control_retry, .is_unsent = true},
                                 .lane = lane,
                                 .holders = 1,
-                                .is_moved = true,
                                 .length = length + payload_length};
     memcpy(control->bytes, bytes, length);
     if (payload_length)

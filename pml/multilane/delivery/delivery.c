@@ -426,8 +426,7 @@ void delivery_abandon(struct delivery *delivery)
     frames_forget(delivery, delivery->next);
     OPAL_THREAD_UNLOCK(&delivery->lock);
     for (int i = 0; i < peer_lane_count(delivery->peer); i++)
-        if (delivery->peer->lanes[i].returns)
-            lane_return(&delivery->peer->lanes[i], false);
+        lane_return_none(&delivery->peer->lanes[i]);
     owners_tell(delivery, OMPI_ERR_UNREACH);
 }
 

@@ -16,7 +16,7 @@ static void report(struct lane *lane, uint64_t bound)
     struct wire_seen seen = {.bytes = speed_load(&lane->speed.received), .bound = bound};
     /* A report must go by its own lane. A lost report does no harm: the next one holds the sum. */
     if (lane_may_break(lane) && (lane_state(lane) == LANE_BROKEN ||
-                         !control_send_bare(lane, WIRE_SEEN, &seen, sizeof(seen))))
+                                 !control_send_bare(lane, WIRE_SEEN, &seen, sizeof(seen))))
         return;
     speed_store(&lane->speed.told, bound);
     speed_store(&lane->speed.reported, seen.bytes);

@@ -153,11 +153,16 @@ int lane_fence(struct lane *lane)
     return rc == OPAL_ERR_RESOURCE_BUSY ? LANE_AGAIN : rc;
 }
 
-void lane_return(struct lane *lane, bool returns)
+void lane_return(struct lane *lane)
 {
-    lane->returns = returns;
-    lane->extension->return_to(lane->btl, lane->endpoint, returns ? lane_events.returned : NULL,
-                               lane);
+    lane->returns = true;
+    lane->extension->return_to(lane->btl, lane->endpoint, lane_events.returned, lane);
+}
+
+void lane_return_none(struct lane *lane)
+{
+    if (lane->returns)
+        lane->extension->return_to(lane->btl, lane->endpoint, NULL, NULL);
 }
 
 uint64_t lane_quiet_ms(const struct lane *lane)

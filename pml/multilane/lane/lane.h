@@ -113,7 +113,7 @@ struct lane {
     uint8_t index;  /* in the peer's array */
     bool framed;    /* may lose messages that another lane could carry: delivery.h */
     bool returns;   /* gives back what it could not deliver, so that another lane carries it */
-    bool in_place; /* sends from the user's memory: extension->prepare_in_place */
+    bool in_place;  /* sends from the user's memory: extension->prepare_in_place */
     bool keeps_order;        /* what is sent behind a put arrives behind its bytes */
     bool takes_device;       /* it gets and puts device memory in place */
     bool renewable;          /* it reports errors in time, can be fenced, and can be made anew */
@@ -238,7 +238,7 @@ static inline bool lane_sends(const struct lane *lane)
 }
 
 /* Relaxed: a thread that reads an old state sends on a lane that is out of use, and delivery.c
- * takes the message back. */
+ * or the lane itself takes the message back. */
 static inline enum lane_state lane_state(const struct lane *lane)
 {
     return (enum lane_state) atomic_load_explicit(&lane->health.state, memory_order_relaxed);
@@ -301,8 +301,10 @@ bool lane_can_put(const struct lane *lane);
  * LANE_AGAIN: not yet. */
 int lane_fence(struct lane *lane);
 
-/* On a lane that may break and can return messages: it will, or not any more. */
-void lane_return(struct lane *lane, bool returns);
+/* On a lane that may break and can return messages: it will from now on. */
+void lane_return(struct lane *lane);
+/* Not any more: the peer is lost. */
+void lane_return_none(struct lane *lane);
 
 /* For how long something is under way on a lane that does not notice by itself when it leads
  * nowhere; 0: nothing is, or it does. */

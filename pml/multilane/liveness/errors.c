@@ -55,7 +55,8 @@ static void describe(char *text, size_t size, mca_btl_base_module_t *btl, ompi_p
 static void errors_of_lane(struct lane *lane, const char *what, int rc)
 {
     char text[512];
-    if (mpi_is_ending() || delivery_lane_broke(lane, what, opal_strerror(rc)))
+    /* Also at the end: what the lane carried may be what another process waits for. */
+    if (delivery_lane_broke(lane, what, opal_strerror(rc)) || mpi_is_ending())
         return;
     describe(text, sizeof(text), lane->btl, lane->peer->proc, what, opal_strerror(rc));
     process_lost(lane->peer->proc, text);
@@ -137,7 +138,7 @@ void errors_from_btl(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *pro
     const char *why = info && *info ? info : "no reason given";
     if (flags & COMPAT_BTL_SAYS_IPC) /* no error: smcuda switches to IPC */
         return;
-    if (mpi_is_ending() || lanes_broke(btl, proc, why))
+    if (lanes_broke(btl, proc, why) || mpi_is_ending())
         return;
     describe(text, sizeof(text), btl, (ompi_proc_t *) proc, "reported an error", why);
     process_lost((ompi_proc_t *) proc, text);

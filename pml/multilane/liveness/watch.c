@@ -2,12 +2,13 @@
 /* Decides when a lane is left out or used again, and when a peer is lost. T:
  * pml_multilane_suspect_ms.
  *
- * If nothing was acknowledged for T/2 though frames are kept, every lane is asked (WIRE_ASK).
- * Once one lane has answered, another one that does not for T/2 more is silent: other lanes
- * carry its frames, and new plans do without it. It is asked now and then, and is used again
- * when it answers. A lane whose BTL reports an error is broken. A stock BTL stays broken,
- * because tcp would continue in the middle of a fragment. Our own lane is made anew while
- * another one is left, and is silent then.
+ * If nothing was acknowledged for T/2 though frames are kept, or nothing that is under way on a
+ * lane of ours has arrived, every lane is asked (WIRE_ASK). Once one lane has answered, another one
+ * that does not for T/2 more is left out, and new plans do without it. One of Open MPI is silent
+ * then: other lanes carry its frames, it is asked now and then, and is used again when it answers.
+ * One of ours is closed, as broken, and returns its messages. A lane whose BTL reports an error is
+ * broken. A stock BTL stays broken, because tcp would continue in the middle of a fragment. Our own
+ * lane is made anew while another one is left, and is silent until it answers.
  *
  * A lane whose BTL must first try whether it leads to the peer is unproven, and carries nothing. If
  * it still is PROOF_NS after another lane carries, it is silent. */
@@ -112,10 +113,15 @@ static void ask_next(struct delivery *delivery)
         delivery->ask = 1; /* 0 is no question */
 }
 
-/* Does the lane say neither that it is cut, nor what arrives? */
-static bool is_quiet_when_cut(const struct lane *lane)
+static bool tells_quiet(const struct lane *lane)
 {
     return lane->returns && lane->extension->quiet_ms;
+}
+
+/* Has nothing of what is under way on the lane arrived for T/2? */
+static bool is_quiet(const struct lane *lane)
+{
+    return lane_quiet_ms(lane) * MILLISECOND >= suspect_ns() / 2;
 }
 
 static void lane_ask(struct delivery *delivery, struct lane *lane, struct look *look)
@@ -124,7 +130,7 @@ static void lane_ask(struct delivery *delivery, struct lane *lane, struct look *
         return;
     look->ask_lanes |= UINT64_C(1) << lane->index;
     /* Another one is never silent: its answer only shows that the peer is there. */
-    if ((lane->framed || is_quiet_when_cut(lane)) && !lane->health.asked) {
+    if ((lane->framed || tells_quiet(lane)) && !lane->health.asked) {
         lane->health.asked = delivery->ask;
         lane->health.contrast_ns = 0;
     }
@@ -141,13 +147,21 @@ static void ask_all(struct delivery *delivery, struct look *look)
             lane_ask(delivery, &delivery->peer->lanes[i], look);
 }
 
+/* Or is one broken that has not returned all of its messages, as far as is known? */
 static bool any_lane_is_quiet(const struct peer *peer)
 {
-    for (int i = 0; i < peer_lane_count(peer); i++)
-        if (lane_is_up(&peer->lanes[i]) &&
-            lane_quiet_ms(&peer->lanes[i]) * MILLISECOND >= suspect_ns() / 2)
+    for (int i = 0; i < peer_lane_count(peer); i++) {
+        const struct lane *lane = &peer->lanes[i];
+        if (lane->returns &&
+            (lane_state(lane) == LANE_BROKEN || (lane_is_up(lane) && is_quiet(lane))))
             return true;
+    }
     return false;
+}
+
+static uint64_t last_heard(const struct delivery *delivery)
+{
+    return delivery->alive_ns > delivery->moved_ns ? delivery->alive_ns : delivery->moved_ns;
 }
 
 /* Asks where nothing was acknowledged, or arrived on a lane, for T/2. */
@@ -155,9 +169,11 @@ static void look_ask(struct delivery *delivery, struct look *look)
 {
     uint64_t half = suspect_ns() / 2;
     bool waits = delivery->first && look->now - delivery->moved_ns >= half;
-    bool is_quiet = any_lane_is_quiet(delivery->peer);
-    look->keep |= is_quiet;
-    if ((waits || is_quiet) && look->now - delivery->asked_ns >= half) {
+    bool quiet = any_lane_is_quiet(delivery->peer);
+    look->keep |= quiet;
+    if (quiet && delivery->waited_ns <= last_heard(delivery))
+        delivery->waited_ns = look->now;
+    if ((waits || quiet) && look->now - delivery->asked_ns >= half) {
         look->suspected = waits && delivery->asked_ns < delivery->moved_ns;
         ask_all(delivery, look);
     }
@@ -213,6 +229,7 @@ static void look_lane(struct delivery *delivery, struct lane *lane, struct look 
     /* The peer must have answered on others all the time: it may have begun to compute after one
      * answer. */
     if (lane_is_up(lane) && mine->asked && mine->contrast_ns &&
+        (!lane->returns || is_quiet(lane)) && /* it may have much before the question */
         look->now - mine->contrast_ns >= suspect_ns() / 2 &&
         delivery->alive_ns - mine->contrast_ns >= suspect_ns() / 4 &&
         delivery->alive_ns > mine->contrast_ns) {
@@ -295,8 +312,7 @@ static void look_lost(struct delivery *delivery, struct look *look)
         snprintf(look->why, sizeof(look->why), "no lane is left");
         return;
     }
-    uint64_t since =
-        delivery->alive_ns > delivery->moved_ns ? delivery->alive_ns : delivery->moved_ns;
+    uint64_t since = last_heard(delivery);
     if (!delivery->first && !alone_of(delivery)) {
         if (delivery->waited_ns <= since)
             return; /* no question is open */
@@ -453,7 +469,7 @@ static void schedule(struct delivery *delivery)
     OPAL_THREAD_UNLOCK(&delivery->lock);
 }
 
-/* A lane that must be proven is looked at until it is; one that is quiet when it is cut, now and
+/* A lane that must be proven is looked at until it is; one that tells whether it is quiet, now and
  * then. */
 static void look_at_lanes(struct peer *peer)
 {
@@ -462,7 +478,7 @@ static void look_at_lanes(struct peer *peer)
         struct delivery *delivery = is_unproven ? delivery_of(peer) : NULL;
         if (delivery)
             schedule(delivery);
-        if (is_quiet_when_cut(&peer->lanes[i]))
+        if (tells_quiet(&peer->lanes[i]))
             schedule_begin();
     }
 }
@@ -481,14 +497,14 @@ void watch_met(struct peer *peer)
 }
 
 /* Nothing was heard or asked for long? */
-static bool is_quiet(struct delivery *delivery, uint64_t now)
+static bool is_forgotten(struct delivery *delivery, uint64_t now)
 {
     uint64_t pause = ask_after_ns();
     OPAL_THREAD_LOCK(&delivery->lock);
-    bool is_quiet = !delivery->lost && peer_lane_count(delivery->peer) > 0 &&
-                    now - delivery->alive_ns >= pause && now - delivery->asked_ns >= pause;
+    bool is_forgotten = !delivery->lost && peer_lane_count(delivery->peer) > 0 &&
+                        now - delivery->alive_ns >= pause && now - delivery->asked_ns >= pause;
     OPAL_THREAD_UNLOCK(&delivery->lock);
-    return is_quiet;
+    return is_forgotten;
 }
 
 /* A lane that loses nothing notices itself when the peer is gone. */
@@ -509,7 +525,7 @@ static void quiet_look(struct peer *peer, uint64_t now)
     if (!delivery)
         return;
     uint8_t alone = alone_of(delivery);
-    bool quiet = is_quiet(delivery, now);
+    bool quiet = is_forgotten(delivery, now);
     if (quiet && peer->is_of_other_job && !comms_have(peer)) {
         OPAL_THREAD_LOCK(&delivery->lock);
         delivery->asked_ns = now; /* not asked now; look again after the same time */
@@ -541,7 +557,7 @@ static void quiet_look_at(struct peer *peer, void *now)
     worse_look(peer, *(const uint64_t *) now);
 }
 
-/* --- lanes that do not notice by themselves that they are cut --- */
+/* --- lanes that are quiet --- */
 
 static void lanes_look(struct peer *peer, void *unused)
 {
