@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A mix of messages and collective operations, every byte and the order checked, for the labs that
  * change the lanes meanwhile: rails_mix [--seconds S] [--seed N] [--threads T] [--longest BYTES]
- * [--pause S] [--device 1]. Prints "mix begins" when traffic begins, and the rounds and wrong
- * messages at the end.
+ * [--pause S] [--device 1] [--last S]. Prints "mix begins" when traffic begins, and the rounds and
+ * wrong messages at the end.
  * --pause is for how long one rank computes, without calling MPI, in every tenth round; with
  * --device 1 messages and broadcasts go from device memory to device memory, a device's or that of
- * the stand-in of test/fake. */
+ * the stand-in of test/fake. With --last S rank 0 sends short messages S seconds after the traffic
+ * and is in MPI_Finalize when rank 1, as long after that, receives them. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -30,7 +31,7 @@ struct worker {
     MPI_Request *requests;
 };
 
-static double seconds = 5, pause_s;
+static double seconds = 5, pause_s, last_s;
 static uint64_t seed_first = 1;
 static int thread_count = 1, longest = 16 << 20, rank, ranks;
 static double deadline;
@@ -317,6 +318,34 @@ static void workers_run(struct worker *workers)
         pthread_join(threads[t], NULL);
 }
 
+static void sleep_s(double s)
+{
+    const struct timespec time = {.tv_sec = (time_t) s, .tv_nsec = (long) ((s - (long) s) * 1e9)};
+
+    nanosleep(&time, NULL);
+}
+
+/* The number of wrong ones. */
+static long last_messages(void)
+{
+    long wrong = 0;
+
+    sleep_s(rank == 0 ? last_s : 2 * last_s);
+    for (uint64_t i = 0; rank < 2 && i < 200; i++) {
+        uint64_t word = mixed(i);
+
+        if (rank == 0) {
+            MPI_Send(&word, 1, MPI_UINT64_T, 1, TAGS, MPI_COMM_WORLD);
+        } else {
+            MPI_Recv(&word, 1, MPI_UINT64_T, 0, TAGS, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            wrong += word != mixed(i);
+        }
+    }
+    if (rank == 1)
+        printf("last messages: %ld wrong\n", wrong);
+    return wrong;
+}
+
 static int options_read(int argc, char **argv)
 {
     for (int i = 1; i + 1 < argc; i += 2) {
@@ -332,6 +361,8 @@ static int options_read(int argc, char **argv)
             longest = atoi(value);
         else if (0 == strcmp(argv[i], "--pause"))
             pause_s = atof(value);
+        else if (0 == strcmp(argv[i], "--last"))
+            last_s = atof(value);
         else if (0 == strcmp(argv[i], "--device"))
             on_device = atoi(value);
         else
@@ -379,6 +410,8 @@ int main(int argc, char **argv)
     MPI_Allreduce(&wrong_here, &wrong_all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     if (0 == rank)
         printf("mix ends: %u rounds of %d ranks, %ld wrong\n", rounds, ranks, wrong_all);
+    if (last_s > 0)
+        wrong_all += last_messages();
     MPI_Finalize();
     return 0 != wrong_all;
 }

@@ -259,13 +259,13 @@ if [ -n "${MULTILANE_LONG:-}" ]; then rails_life_long; fi
 
 # Over btl/sock: a rail that was cut is a lane again, and the only one that goes away is waited for.
 sock="--mca pml multilane --mca btl self,sock"
-sock_begin=(--begin "mix begins")
+sock_begin=(--begin "mix begins") sock_mix=
 # shellcheck disable=SC2086
 rails_sock() { # REGEX RATES [lab's options] --
     local regex=$1 output
     shift
     output=$(rails_run 2 "$@" -- $one_each --bind-to none $sock -- "$build/test/lab/rails_mix" \
-        --seconds ${sock_seconds:-4} 2>&1) || { printf '%s\n' "$output"; return 1; }
+        --seconds ${sock_seconds:-4} $sock_mix 2>&1) || { printf '%s\n' "$output"; return 1; }
     printf '%s\n' "$output"
     grep -q ', 0 wrong' <<<"$output" && grep -Eq "$regex" <<<"$output"
 }
@@ -296,6 +296,11 @@ rails_sock_descriptors() {
 }
 beside check "${prefix}rails.sock.no-descriptor" rails_sock_descriptors
 sock_seconds=6 beside check "${prefix}rails.sock.one-is-cut" rails_sock 'used again' 800,800 "${sock_begin[@]}" --at 1:cut:0 --at 2:repair:0
+# Either rail: what is under way when the sender is in MPI_Finalize arrives too.
+for rail in 0 1; do
+    sock_seconds=0.5 sock_mix="--last 1" beside check "${prefix}rails.sock.silent-in-finalize.$rail" rails_sock 'last messages: 0 wrong' \
+        800,800 "${sock_begin[@]}" --at 0.9:silence:$rail
+done
 beside check "${prefix}rails.sock.the-only-one-is-cut" rails_sock 'in reach again' 800 "${sock_begin[@]}" --at 1:cut:0 --at 4:repair:0
 # How long after its return the only rail carries again; 40 to 150 ms where nothing else runs.
 # shellcheck disable=SC2086
