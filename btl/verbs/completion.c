@@ -64,13 +64,8 @@ void verbs_work_completed(struct verbs_module *module, const struct ibv_wc *wc)
     struct verbs_work *work = (struct verbs_work *) (uintptr_t) wc->wr_id;
     verbs_peer_t *peer = work->peer;
     OPAL_THREAD_LOCK(&peer->lock);
-    peer->outstanding--;
-    peer->moved_ms = verbs_now_ms();
     opal_list_remove_item(&peer->posted, (opal_list_item_t *) work);
-    /* Also for a broken connection, which may never be renewed. Works that it posted after its last
-     * report keep their entries until then, but none while entries are scarce
-     * (verbs_queue_post_inline). */
-    verbs_queue_room_give(peer, work->frees);
+    verbs_queue_ended(peer, work);
     verbs_queue_reported(peer, 1);
     /* The other end's word counts for more: its device may have died behind the acknowledgement. */
     bool lost = !good || (work->number > peer->returns.arrived && work->kind == WORK_SEND);

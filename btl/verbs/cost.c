@@ -119,6 +119,18 @@ void verbs_cost_fill(const struct verbs_module *module, const struct choice_addr
     cost_set(out, estimate_of(module, mine->link), wire_bytes_s(mine, theirs));
 }
 
+size_t verbs_cost_under_way(mca_btl_base_module_t *btl, verbs_peer_t *peer, size_t more,
+                            double *seconds)
+{
+    const struct choice_address *mine = &verbs.record.ports[module_of(btl)->port_index].address;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    size_t bytes = peer->posted_bytes;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    *seconds = (double) (bytes + more) / wire_bytes_s(mine, &peer->port.address);
+    return bytes;
+}
+
 /* 0: the port is not active. */
 static uint32_t port_megabits(const char *port)
 {

@@ -36,10 +36,17 @@ static int extension_poll(mca_btl_base_module_t *btl, verbs_peer_t *peer)
 }
 
 MULTILANE_EXTENSION_DEFINE(verbs) = {
-    MULTILANE_EXTENSION_HEAD,      .attributes = extension_attributes,
-    .poll = extension_poll,        .fence = verbs_fence,
-    .slot_send = verbs_slots_send, .slot_expect = verbs_slots_expect,
-    .flush = verbs_flush_start,    .prepare_in_place = verbs_work_in_place,
-    .fence_ask = verbs_fence_note, .fence_hear = verbs_fence_note_heard,
-    .return_to = verbs_return_to,  .quiet_ms = verbs_quiet_ms,
+    MULTILANE_EXTENSION_HEAD,
+    .attributes = extension_attributes,
+    .poll = extension_poll,
+    .fence = verbs_fence,
+    .slot_send = verbs_slots_send,
+    .slot_expect = verbs_slots_expect,
+    .flush = verbs_flush_start,
+    .prepare_in_place = verbs_work_in_place,
+    .fence_ask = verbs_fence_note,
+    .fence_hear = verbs_fence_note_heard,
+    .return_to = verbs_return_to,
+    .quiet_ms = verbs_quiet_ms,
+    .under_way = verbs_cost_under_way,
 };

@@ -63,10 +63,8 @@ static void posted_fail(verbs_peer_t *peer)
     do {
         OPAL_THREAD_LOCK(&peer->lock);
         work = (struct verbs_work *) opal_list_remove_first(&peer->posted);
-        if (work) {
-            peer->outstanding--;
-            verbs_queue_room_give(peer, work->frees);
-        }
+        if (work)
+            verbs_queue_ended(peer, work);
         kept = work && verbs_returns_keep(peer, work);
         OPAL_THREAD_UNLOCK(&peer->lock);
         if (work && !kept)

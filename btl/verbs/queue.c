@@ -30,6 +30,22 @@ void verbs_queue_room_give(verbs_peer_t *peer, uint32_t places)
     peer->send_room += places;
 }
 
+static size_t bytes_of(const struct verbs_work *work)
+{
+    return work->size + (work->kind == WORK_SEND ? work->segment.seg_len : 0);
+}
+
+void verbs_queue_ended(verbs_peer_t *peer, const struct verbs_work *work)
+{
+    peer->outstanding--;
+    peer->posted_bytes -= bytes_of(work);
+    peer->moved_ms = verbs_now_ms();
+    /* Also for a broken connection, which may never be renewed. Works that it posted after its last
+     * report keep their entries until then, but none while entries are scarce
+     * (verbs_queue_post_inline). */
+    verbs_queue_room_give(peer, work->frees);
+}
+
 static void report_expect(verbs_peer_t *peer)
 {
     peer->reports_due++;
@@ -124,6 +140,7 @@ enum verbs_posting verbs_queue_post(verbs_peer_t *peer, struct verbs_work *work)
     peer->unsignaled = 0;
     verbs_returns_given(peer);
     peer->outstanding++;
+    peer->posted_bytes += bytes_of(work);
     report_expect(peer);
     opal_list_append(&peer->posted, (opal_list_item_t *) work);
     return POSTED;

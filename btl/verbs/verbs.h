@@ -177,6 +177,7 @@ struct mca_btl_base_endpoint_t {
     uint32_t send_room;    /* free entries of the send queue */
     uint64_t moved_ms;     /* when a work last completed, or the first one was given to it */
     uint32_t outstanding;  /* works posted and not completed, */
+    size_t posted_bytes;   /* their bytes, */
     opal_list_t posted;    /* and the works themselves, in order: a dead device reports none */
     struct ibv_qp *qp;     /* NULL while IDLE */
     uint32_t my_psn;
@@ -502,6 +503,8 @@ enum verbs_posting verbs_queue_post(verbs_peer_t *peer, struct verbs_work *work)
 /* The same for a request whose bytes are at most module->inline_max. */
 enum verbs_posting verbs_queue_post_inline(verbs_peer_t *peer, struct ibv_send_wr *request);
 void verbs_queue_room_give(verbs_peer_t *peer, uint32_t entries);
+/* Under the peer's lock: a posted work has ended. */
+void verbs_queue_ended(verbs_peer_t *peer, const struct verbs_work *work);
 /* So many of those to be reported have been, or will not be any more. */
 void verbs_queue_reported(verbs_peer_t *peer, uint32_t count);
 /* The next round of progress posts the peer's pending works. */
@@ -652,6 +655,9 @@ uint32_t verbs_cost_slot_depth(const struct verbs_module *module,
 bool verbs_cost_expect(struct multilane_lane_attributes *out);
 void verbs_cost_fill(const struct verbs_module *module, const struct choice_address *theirs,
                      struct multilane_lane_attributes *out);
+/* The extension's under_way. */
+size_t verbs_cost_under_way(mca_btl_base_module_t *btl, verbs_peer_t *peer, size_t more,
+                            double *seconds);
 
 /* device.c */
 /* One module, a copy of `model`, for each port that can be a lane, into verbs.modules and
