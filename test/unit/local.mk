@@ -297,9 +297,11 @@ test_unit_shm_remote_SOURCES = test/unit/shm_remote.c
 test_unit_shm_remote_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_shm_remote_LDADD = libmultilane_shm.la $(PML_TEST_LDADD)
 
-# The connections of btl/sock, in all orders.
-check_PROGRAMS += test/unit/sock_model
-TESTS += test/unit/sock_model
+# The connections of btl/sock, and what returns from one that is given up, in all orders.
+check_PROGRAMS += test/unit/return_model test/unit/sock_model
+TESTS += test/unit/return_model test/unit/sock_model
+test_unit_return_model_SOURCES = test/unit/return_model.c test/unit/walk.c test/unit/walk.h
+test_unit_sock_model_SOURCES = test/unit/sock_model.c test/unit/walk.c test/unit/walk.h
 
 # The parts of btl/sock that need no second process.
 check_PROGRAMS += test/unit/sock_parts

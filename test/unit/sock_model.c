@@ -362,85 +362,50 @@ static bool happen(struct state *state, int event)
     return connection_break(state, which / ((QUEUE + 1) * (QUEUE + 1)), keeps);
 }
 
-static bool goes_on_by_itself(int event)
+static bool goes_on_by_itself(uint32_t event)
 {
     return event < DOUBT || (event >= ACCEPT && event < DROP);
 }
 
-/* --- states that were seen --- */
+static struct state now;
 
-static struct {
-    struct state *states;
-    uint32_t *table; /* indices plus 1 */
-    uint32_t count, room;
-} seen = {.room = 1u << 22};
-
-static uint32_t place_of(const struct state *state)
+static bool now_happen(uint32_t event)
 {
-    const unsigned char *bytes = (const unsigned char *) state;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-    for (size_t i = 0; i < sizeof(*state); i++)
-        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return (uint32_t) (hash ^ hash >> 32) % (seen.room * 2);
+    struct state next = now;
+    if (!happen(&next, (int) event))
+        return false;
+    if (wrong)
+        walk_fail(wrong);
+    now = next;
+    return true;
 }
 
-static void seen_add(const struct state *state)
+/* Or it would go on with a call more than there are here. */
+static bool is_over(void)
 {
-    uint32_t at = place_of(state);
-
-    for (; seen.table[at]; at = (at + 1) % (seen.room * 2))
-        if (memcmp(&seen.states[seen.table[at] - 1], state, sizeof(*state)) == 0)
-            return;
-    if (seen.count == seen.room) {
-        CHECK(false, "more than %u states", seen.room);
-        exit(1);
-    }
-    seen.states[seen.count++] = *state;
-    seen.table[at] = seen.count;
+    struct state next = now;
+    (void) call(&next, 0, false);
+    (void) call(&next, 1, false);
+    return (now.ends[0].first > FRAMES && now.ends[1].first > FRAMES) || next.is_exhausted;
 }
 
 /* What is wrong in one of the orders, or null. */
-static const char *state_walk(uint32_t i)
-{
-    struct state state;
-    bool goes_on = false;
-
-    for (int event = 0; event < EVENTS; event++) {
-        memcpy(&state, &seen.states[i], sizeof(state));
-        if (!happen(&state, event))
-            continue;
-        if (wrong)
-            return wrong;
-        goes_on |= goes_on_by_itself(event);
-        seen_add(&state);
-    }
-    memcpy(&state, &seen.states[i], sizeof(state));
-    (void) call(&state, 0, false);
-    (void) call(&state, 1, false);
-    bool is_over = state.ends[0].first > FRAMES && state.ends[1].first > FRAMES;
-    return goes_on || is_over || state.is_exhausted ? NULL : "both wait";
-}
-
 static const char *walk_from(uint8_t breaks, uint8_t doubts, uint8_t drops)
 {
+    static const struct walk_events model = {&now,       sizeof(now),       1u << 22, EVENTS,
+                                             now_happen, goes_on_by_itself, is_over};
     const struct end fresh = {.next = 1, .first = 1};
-    struct state first;
-    const char *why = NULL;
 
-    memset(&first, 0, sizeof(first));
-    memset(seen.table, 0, 2 * seen.room * sizeof(*seen.table));
-    seen.count = 0;
+    memset(&now, 0, sizeof(now));
     wrong = NULL;
-    first.breaks = breaks;
-    first.doubts = doubts;
-    first.drops = drops;
-    first.ends[0] = first.ends[1] = fresh;
-    seen_add(&first);
-    for (uint32_t i = 0; i < seen.count && !why; i++)
-        why = state_walk(i);
-    printf("%u breaks, %u doubts, %u drops: %u states\n", breaks, doubts, drops, seen.count);
-    return why;
+    now.breaks = breaks;
+    now.doubts = doubts;
+    now.drops = drops;
+    now.ends[0] = now.ends[1] = fresh;
+    (void) walk_events(&model);
+    printf("%u breaks, %u doubts, %u drops: %llu states\n", breaks, doubts, drops,
+           (unsigned long long) walk.states);
+    return walk.failure;
 }
 
 static void holds(uint8_t breaks, uint8_t doubts, uint8_t drops)
@@ -456,10 +421,6 @@ int main(void)
         printf("left out: another build walks it\n");
         return 77;
     }
-    seen.states = malloc(seen.room * sizeof(*seen.states));
-    seen.table = malloc(2 * seen.room * sizeof(*seen.table));
-    if (!seen.states || !seen.table)
-        return 1;
     holds(0, 0, 0);
     holds(0, 0, 1);
     holds(0, 1, 0);
@@ -468,7 +429,5 @@ int main(void)
         holds(0, 1, 1);
     forgets = true;
     CHECK(walk_from(0, 1, 0), "a fault on purpose is not found");
-    free(seen.states);
-    free(seen.table);
     return check_end();
 }

@@ -10,6 +10,8 @@
 #define STEPS_MAX   600
 #define STACK_BYTES (64 * 1024)
 
+#define STEPS_A_STATE 8
+
 struct walk walk;
 
 static struct {
@@ -50,6 +52,12 @@ uint64_t walk_hash(uint64_t hash, const void *data, size_t bytes)
     return hash ^ hash >> 29;
 }
 
+static void too_large(void)
+{
+    fprintf(stderr, "the model is too large\n");
+    exit(1);
+}
+
 /* False: it was there. */
 static bool visited_add(uint64_t hash)
 {
@@ -59,10 +67,8 @@ static bool visited_add(uint64_t hash)
         if (search.visited[at] == hash)
             return false;
     search.visited[at] = hash;
-    if (++search.visited_count > search.model->visited_max / 2) {
-        fprintf(stderr, "the model is too large\n");
-        exit(1);
-    }
+    if (++search.visited_count > search.model->visited_max / 2)
+        too_large();
     return true;
 }
 
@@ -187,6 +193,94 @@ void walk_report(void)
     for (uint32_t i = 0; i <= search.depth && i < STEPS_MAX; i++)
         fprintf(stderr, " %c", "srSR"[search.choice[i]]);
     fprintf(stderr, "\n");
+}
+
+/* --- events --- */
+
+static struct {
+    unsigned char *states;
+    uint32_t *table; /* of indices plus 1 */
+    uint32_t count, step_count;
+    struct step {
+        uint32_t from, to;
+    } * steps; /* of what goes on */
+    bool *ends;
+} seen;
+
+static uint32_t seen_add(const struct walk_events *model)
+{
+    const uint64_t hash = walk_hash(WALK_HASH, model->state, model->bytes);
+    uint32_t at = (uint32_t) (hash ^ hash >> 32) % (2 * model->states_max);
+    for (; seen.table[at]; at = (at + 1) % (2 * model->states_max))
+        if (!memcmp(seen.states + (seen.table[at] - 1) * model->bytes, model->state, model->bytes))
+            return seen.table[at] - 1;
+    if (seen.count == model->states_max)
+        too_large();
+    memcpy(seen.states + seen.count * model->bytes, model->state, model->bytes);
+    seen.table[at] = ++seen.count;
+    return seen.count - 1;
+}
+
+static void state_set(const struct walk_events *model, uint32_t i)
+{
+    memcpy(model->state, seen.states + i * model->bytes, model->bytes);
+}
+
+static void state_walk(const struct walk_events *model, uint32_t from)
+{
+    state_set(model, from);
+    seen.ends[from] = model->is_over();
+    for (uint32_t event = 0; event < model->events && !walk.failure; event++) {
+        if (!model->happen(event))
+            continue;
+        uint32_t to = seen_add(model);
+        if (to != from && model->goes_on(event)) {
+            if (seen.step_count == STEPS_A_STATE * model->states_max)
+                too_large();
+            seen.steps[seen.step_count++] = (struct step){from, to};
+        }
+        state_set(model, from);
+    }
+}
+
+/* Most steps lead to a state that was found later. */
+static void ends_spread(void)
+{
+    bool more = true;
+    while (more) {
+        more = false;
+        for (const struct step *step = seen.steps + seen.step_count; step-- > seen.steps;) {
+            more |= seen.ends[step->to] && !seen.ends[step->from];
+            seen.ends[step->from] |= seen.ends[step->to];
+        }
+    }
+    for (uint32_t i = 0; i < seen.count; i++)
+        if (!seen.ends[i])
+            walk_fail("something is waited for that does not come");
+}
+
+bool walk_events(const struct walk_events *model)
+{
+    const size_t most = model->states_max;
+    walk.failure = NULL;
+    seen.count = seen.step_count = 0;
+    seen.states = malloc(most * model->bytes);
+    seen.table = calloc(2 * most, sizeof(*seen.table));
+    seen.steps = malloc(STEPS_A_STATE * most * sizeof(*seen.steps));
+    seen.ends = malloc(most);
+    if (!seen.states || !seen.table || !seen.steps || !seen.ends)
+        exit(1);
+    (void) seen_add(model);
+    for (uint32_t i = 0; i < seen.count && !walk.failure; i++)
+        state_walk(model, i);
+    if (!walk.failure)
+        ends_spread();
+    walk.states = seen.count;
+    free(seen.states);
+    free(seen.table);
+    free(seen.steps);
+    free(seen.ends);
+    return !walk.failure;
 }
 
 #if defined(__SANITIZE_THREAD__)

@@ -59,6 +59,20 @@ static inline bool walk_is_wanted(void)
     return !wanted || strcmp(wanted, "no") != 0;
 }
 
+/* What is walked where things happen to one state, in any order. */
+struct walk_events {
+    void *state; /* the first one, and then where they happen; of bytes that all count */
+    size_t bytes;
+    uint32_t states_max, events;
+    bool (*happen)(uint32_t event);  /* false: it cannot, and nothing has changed */
+    bool (*goes_on)(uint32_t event); /* without it something may be waited for */
+    bool (*is_over)(void);
+};
+
+/* All orders. False: walk.failure says what went wrong: walk_fail was called, or what goes on does
+ * not lead to an end from some state. */
+bool walk_events(const struct walk_events *model);
+
 /* A test's main: `walks` walks all cases of the model, and returns 0 if they hold and what is wrong
  * on purpose is found; then `shown` is printed. 77, having said why: under ThreadSanitizer, and
  * with MULTILANE_WALKS=no. */
