@@ -68,7 +68,7 @@ arm64_build_all() {
 # Why a unit test does not run under qemu-user; nothing where it does.
 arm64_cannot() {
     case $1 in
-    bell_model | offer_model | ring_model | ring_move_model | node_model | sock_model)
+    bell_model | offer_model | ring_model | ring_move_model | node_model | return_model | sock_model)
         [ -n "$MULTILANE_LONG" ] || echo "translated, it takes too long for every change; --long runs it"
         ;;
     shm_segment) echo "qemu-user ignores MADV_DONTFORK and limits of address space" ;;

@@ -239,7 +239,7 @@ static bool attend(void)
     return true;
 }
 
-/* sock_link_call and hello_say. A failure is attended to before a WELCOME can come. */
+/* sock_link_call and hello_say. Progress attends to a failure before a WELCOME can come. */
 static bool call(void)
 {
     struct word hello = word_of(HELLO);
