@@ -318,6 +318,7 @@ static void session_heard(sock_peer_t *peer, const struct greeting *heard)
         return;
     if (!peer->was_linked) {
         peer->session = heard->session;
+        peer->fenced = false;
         return;
     }
     sock_peer_fenced(peer, heard->past_session == peer->session ? heard->past_have : 0);

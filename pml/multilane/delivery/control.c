@@ -65,7 +65,7 @@ static struct lane *taker(struct lane *lane, const void *bytes, size_t length)
         return lane;
     if (base->type == WIRE_FIN && lane_fence(lane) == LANE_AGAIN)
         return NULL;
-    return peer_lane_for(lane->peer, length);
+    return peer_lane_instead(lane, length);
 }
 
 /* It goes over another lane than it was written for, which may have counted it. */

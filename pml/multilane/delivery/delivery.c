@@ -603,3 +603,13 @@ bool delivery_lane_broke(struct lane *lane, const char *what, const char *why)
     OPAL_THREAD_UNLOCK(&delivery->lock);
     return true;
 }
+
+void delivery_lane_unproven(struct lane *lane)
+{
+    struct delivery *delivery = delivery_of(lane->peer);
+    if (!delivery)
+        return;
+    OPAL_THREAD_LOCK(&delivery->lock);
+    schedule_add(delivery);
+    OPAL_THREAD_UNLOCK(&delivery->lock);
+}

@@ -165,6 +165,13 @@ void lane_return_none(struct lane *lane)
         lane->extension->return_to(lane->btl, lane->endpoint, NULL, NULL);
 }
 
+size_t lane_under_way(const struct lane *lane, size_t more, double *seconds)
+{
+    return lane->extension && lane->extension->under_way
+               ? lane->extension->under_way(lane->btl, lane->endpoint, more, seconds)
+               : 0;
+}
+
 uint64_t lane_quiet_ms(const struct lane *lane)
 {
     return lane->returns && lane->extension->quiet_ms

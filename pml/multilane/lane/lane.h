@@ -306,6 +306,10 @@ void lane_return(struct lane *lane);
 /* Not any more: the peer is lost. */
 void lane_return_none(struct lane *lane);
 
+/* Bytes that it was given and the other end does not have yet, and when they and `more` will be
+ * there; 0: none, or its BTL does not tell. */
+size_t lane_under_way(const struct lane *lane, size_t more, double *seconds);
+
 /* For how long something is under way on a lane that does not notice by itself when it leads
  * nowhere; 0: nothing is, or it does. */
 uint64_t lane_quiet_ms(const struct lane *lane);

@@ -13,6 +13,8 @@ struct lane;
 struct lane_events {
     void (*lane_failed)(struct lane *lane, const char *what, int rc);
     void (*btl_failed)(mca_btl_base_module_t *btl, const char *what, int rc);
+    /* Something is to go by a lane that has not been proven to lead to its peer. */
+    void (*unproven)(struct lane *lane);
     /* A lane that broke gives a message back, see return_to in multilane/extension.h. */
     bool (*returned)(void *lane, const void *bytes, size_t length, const void *payload,
                      size_t payload_length);

@@ -155,6 +155,8 @@ void errors_peer_gave_up(struct peer *peer)
 
 void errors_begin(void)
 {
-    lane_events = (struct lane_events){
-        .lane_failed = errors_of_lane, .btl_failed = errors_of_btl, .returned = control_returned};
+    lane_events = (struct lane_events){.lane_failed = errors_of_lane,
+                                       .btl_failed = errors_of_btl,
+                                       .unproven = delivery_lane_unproven,
+                                       .returned = control_returned};
 }

@@ -462,22 +462,13 @@ static struct lane *only_sender(struct peer *peer)
     return only;
 }
 
-static void schedule(struct delivery *delivery)
-{
-    OPAL_THREAD_LOCK(&delivery->lock);
-    schedule_add(delivery);
-    OPAL_THREAD_UNLOCK(&delivery->lock);
-}
-
-/* A lane that must be proven is looked at until it is; one that tells whether it is quiet, now and
- * then. */
+/* A lane that comes late to a peer in use must be proven; one that tells whether it is quiet is
+ * looked at now and then. */
 static void look_at_lanes(struct peer *peer)
 {
     for (int i = 0; i < peer_lane_count(peer); i++) {
-        bool is_unproven = lane_state(&peer->lanes[i]) == LANE_UNPROVEN;
-        struct delivery *delivery = is_unproven ? delivery_of(peer) : NULL;
-        if (delivery)
-            schedule(delivery);
+        if (lane_state(&peer->lanes[i]) == LANE_UNPROVEN && delivery_find(peer))
+            delivery_lane_unproven(&peer->lanes[i]);
         if (tells_quiet(&peer->lanes[i]))
             schedule_begin();
     }
@@ -563,8 +554,11 @@ static void lanes_look(struct peer *peer, void *unused)
 {
     (void) unused;
     struct delivery *delivery = any_lane_is_quiet(peer) ? delivery_of(peer) : NULL;
-    if (delivery)
-        schedule(delivery);
+    if (!delivery)
+        return;
+    OPAL_THREAD_LOCK(&delivery->lock);
+    schedule_add(delivery);
+    OPAL_THREAD_UNLOCK(&delivery->lock);
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/multilane.h"
+#include "lane/lane_events.h"
 
 /* Peers of other jobs, by name: each of their messages carries it, and a parent may have
  * thousands of them. Written with the component's lock held. */
@@ -110,6 +111,13 @@ struct lane *peer_lane_for(struct peer *peer, size_t length)
             if (carries(&peer->lanes[i], length, state))
                 return &peer->lanes[i];
     return NULL;
+}
+
+struct lane *peer_lane_instead(struct lane *lane, size_t length)
+{
+    if (lane_state(lane) == LANE_UNPROVEN)
+        lane_events.unproven(lane);
+    return peer_lane_for(lane->peer, length);
 }
 
 void peers_visit(void (*visit)(struct peer *peer, void *with), void *with)

@@ -164,6 +164,9 @@ static inline struct lane *peer_control_lane(struct peer *peer)
  * than the others. */
 struct lane *peer_lane_for(struct peer *peer, size_t length);
 
+/* The same in place of a lane that is not up; one that was not proven yet is tried from now on. */
+struct lane *peer_lane_instead(struct lane *lane, size_t length);
+
 /* Counts one more copy of that cost, if there is room; the first one always fits. peer_unqueue
  * ends it. Relaxed, all: the count orders nothing. */
 static inline bool peer_queue(struct peer *peer, size_t cost)

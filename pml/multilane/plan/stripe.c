@@ -172,19 +172,14 @@ static void choice_weigh_lane(struct choice *choice, int index, struct lane *lan
         choice_weigh(choice, index, &lane->speed);
 }
 
-static size_t bytes_on(const struct lane *lane, size_t more, double *seconds)
-{
-    return lane->extension->under_way(lane->btl, lane->endpoint, more, seconds);
-}
-
 struct lane *stripe_instead(struct lane *lane, size_t size)
 {
     struct lane *best = lane;
     double best_s, other_s;
     size_t length = size + WIRE_EAGER_HEADER_MAX;
     if (OPAL_UNLIKELY(!lane_is_up(lane)))
-        return peer_lane_for(lane->peer, 0);
-    if (!lane->extension->under_way || bytes_on(lane, length, &best_s) < BUSY_BYTES)
+        return peer_lane_instead(lane, 0);
+    if (lane_under_way(lane, length, &best_s) < BUSY_BYTES)
         return lane;
     /* Of those that the plan takes for large messages: the user or a program may have left others
      * out. */
@@ -192,10 +187,10 @@ struct lane *stripe_instead(struct lane *lane, size_t size)
         class_route_at(peer_class_now(lane->peer), CLASS_CONTIGUOUS, SIZE_MAX);
     for (int i = 0; i < route->lane_count; i++) {
         struct lane *other = route_lane(route, lane->peer, i);
-        if (other->extension != lane->extension || !lane_carries(other) ||
+        if (other->extension != lane->extension || lane_is_lost(other) || !lane_is_up(other) ||
             other->btl->btl_max_send_size < length)
             continue;
-        (void) bytes_on(other, length, &other_s);
+        (void) lane_under_way(other, length, &other_s);
         if (other_s < best_s) {
             best = other;
             best_s = other_s;

@@ -111,11 +111,14 @@ static bool receiving_fill(struct peer *peer, struct page_peer *row)
 static void delivery_fill(const struct peer *peer, struct page_peer *row)
 {
     struct delivery *delivery = delivery_find(peer);
+    double unused;
     row->unacknowledged = 0;
+    for (int i = 0; i < peer_lane_count(peer); i++) /* one of ours counts bytes: one at least */
+        row->unacknowledged += lane_under_way(&peer->lanes[i], 0, &unused) > 0;
     if (!delivery || OPAL_THREAD_TRYLOCK(&delivery->lock) != 0)
         return;
     if (delivery->first)
-        row->unacknowledged = delivery->next - delivery->acknowledged;
+        row->unacknowledged += delivery->next - delivery->acknowledged;
     OPAL_THREAD_UNLOCK(&delivery->lock);
 }
 
@@ -137,8 +140,7 @@ static bool is_busy(const struct lane *lane)
     struct delivery *delivery = delivery_find(lane->peer);
     double unused;
     bool is_busy = speed_load(&lane->copy_speed.sent) > speed_load(&lane->copy_speed.seen) ||
-                   (lane->returns && lane->extension->under_way &&
-                    lane->extension->under_way(lane->btl, lane->endpoint, 0, &unused) > 0);
+                   lane_under_way(lane, 0, &unused) > 0;
     if (!delivery || is_busy)
         return is_busy;
     if (OPAL_THREAD_TRYLOCK(&delivery->lock) != 0)

@@ -178,12 +178,9 @@ static bool follows_unseen(const struct outgoing *out, struct peer_class *class)
 static bool is_ahead(const struct peer *peer, size_t bytes)
 {
     double unused;
-    for (int i = 0; i < peer_lane_count(peer); i++) {
-        const struct lane *lane = &peer->lanes[i];
-        if (lane->returns && lane->extension->under_way &&
-            lane->extension->under_way(lane->btl, lane->endpoint, 0, &unused) >= bytes)
+    for (int i = 0; i < peer_lane_count(peer); i++)
+        if (peer->lanes[i].returns && lane_under_way(&peer->lanes[i], 0, &unused) >= bytes)
             return true;
-    }
     return delivery_is_ahead(peer, bytes);
 }
 
