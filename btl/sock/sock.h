@@ -352,7 +352,8 @@ BTL_FUNCTION(prepare, sock_work_prepare);
 /* With no lock held: it has ended. */
 void sock_work_complete(struct sock_work *work, int status);
 void sock_works_complete(opal_list_t *works, int status);
-/* The other end will not get them: messages go to `returned`, and puts end with an error. */
+/* The other end will not get them: messages of the PML go to `returned`, and all else ends with an
+ * error. */
 void sock_works_return(opal_list_t *works, multilane_returned returned, void *context);
 
 /* --- sending --- */

@@ -137,7 +137,8 @@ void sock_work_complete(struct sock_work *work, int status)
 /* Its header and what lies behind that; the payload stays the owner's. */
 static int work_return(struct sock_work *work, multilane_returned returned, void *context)
 {
-    bool is_taken = !work->is_put && !sock.is_ending &&
+    const struct frame_header *header = (const struct frame_header *) (void *) work->memory;
+    bool is_taken = !work->is_put && !sock.is_ending && multilane_tag_returns(header->tag) &&
                     returned(context, work->segment.seg_addr.pval, work->segment.seg_len,
                              work->payload, work->payload_bytes);
 

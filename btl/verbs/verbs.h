@@ -460,12 +460,11 @@ struct verbs_work *verbs_work_get(struct verbs_module *module, enum work_kind ki
 void verbs_work_complete(struct verbs_work *work, int status);
 
 /* returns.c */
-/* Only the PML asks for messages back, and only its own are for it: its tags have these bits. */
 static inline bool verbs_peer_keeps(const verbs_peer_t *peer, mca_btl_base_tag_t tag)
 {
     /* Relaxed: a message that another thread sends meanwhile may be kept or not. */
     return atomic_load_explicit(&peer->returned, memory_order_relaxed) != NULL &&
-           (tag & 0xe0) == MCA_BTL_TAG_PML;
+           multilane_tag_returns(tag);
 }
 
 static inline bool verbs_work_is_kept(const struct verbs_work *work)

@@ -127,6 +127,12 @@ struct multilane_control {
 
 typedef void (*multilane_flush_done)(void *context, int status);
 
+/* Only messages of the PML are returned: its tags are those from 0x40 to 0x5f. */
+static inline bool multilane_tag_returns(uint8_t tag)
+{
+    return (tag & 0xe0) == 0x40;
+}
+
 /* Takes a message back, in two places, of which the second may be empty. False: no memory. */
 typedef bool (*multilane_returned)(void *context, const void *bytes, size_t length,
                                    const void *payload, size_t payload_length);
