@@ -417,12 +417,13 @@ lab_no_memory() {
             "$side" "$build/test/mpi/in_place" verbs
 }
 
-# The receivers of puts say that they are ready by slots in the senders' memory.
+# The receivers of puts say that they are ready by slots in the senders' memory, over one rail: over several
+# each message is counted.
 lab_slots() {
     local some='[1-9][0-9]* slots written, [1-9]'
     lab_has_slots || some='0 slots written, 0'
     # shellcheck disable=SC2086
-    lab verbs.traffic.rndv-put mpi_says "$some" 2 --mca pml multilane $verbs \
+    LAB_RAILS=0 lab verbs.traffic.rndv-put mpi_says "$some" 2 -x LAB_RAILS --mca pml multilane $verbs \
         $lab_osc --mca pml_multilane_protocol rndv-put --mca btl_base_verbose 10 -- \
         $side "$build/test/mpi/traffic" --seeds 1 --batches 8
 }
