@@ -8,7 +8,7 @@
 #include "opal/datatype/opal_convertor.h"
 
 /* Shorter payloads are copied, so that their owner need not wait until the other end has them. */
-#define IN_PLACE_BYTES (16u << 10)
+#define IN_PLACE_BYTES (48u << 10)
 
 static void work_construct(struct sock_work *work)
 {
