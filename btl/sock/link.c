@@ -238,10 +238,14 @@ static void settle(sock_peer_t *peer)
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
     sock_works_complete(&done, OPAL_SUCCESS);
-    if (is_true)
+    if (is_true) {
         sock_works_return(&works, returned, context);
-    else /* it says that it has what was never sent */
+    } else {
+        SOCK_SAY("process %s says that it has received by %s what was never sent; what was on its "
+                 "way there is lost.",
+                 OPAL_NAME_PRINT(peer->name), peer->module->device);
         sock_works_complete(&works, OPAL_ERR_UNREACH);
+    }
     OBJ_DESTRUCT(&works);
     OBJ_DESTRUCT(&done);
 }

@@ -604,7 +604,7 @@ bool delivery_lane_broke(struct lane *lane, const char *what, const char *why)
     return true;
 }
 
-void delivery_lane_unproven(struct lane *lane)
+void delivery_lane_watch(struct lane *lane)
 {
     struct delivery *delivery = delivery_of(lane->peer);
     if (!delivery)

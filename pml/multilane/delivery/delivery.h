@@ -69,8 +69,9 @@ void delivery_park(struct delivery *delivery);
 /* The peer is lost: drops all frames, also later ones. */
 void delivery_abandon(struct delivery *delivery);
 
-/* Progress looks at the lane until it is proven, or left out. */
-void delivery_lane_unproven(struct lane *lane);
+/* Progress looks at the lane's peer until there is nothing to do: the lane is proven, or it is left
+ * out. */
+void delivery_lane_watch(struct lane *lane);
 
 /* A BTL reports the lane as broken: marks it, and progress acts on it. False: no other lane takes
  * over, so what it carried may be lost. */

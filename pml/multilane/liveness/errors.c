@@ -157,6 +157,6 @@ void errors_begin(void)
 {
     lane_events = (struct lane_events){.lane_failed = errors_of_lane,
                                        .btl_failed = errors_of_btl,
-                                       .unproven = delivery_lane_unproven,
+                                       .unproven = delivery_lane_watch,
                                        .returned = control_returned};
 }

@@ -287,8 +287,8 @@ static uint32_t asked_for_ms(void)
 
 /* Does the kernel or a device acknowledge for the peer on this lane, however long it computes? A
  * device reports an error where it does not; but not on a silent lane, which may have no
- * connection since it was made anew. A lane that is not framed notices itself when the peer is
- * gone. */
+ * connection since it was made anew. A lane that delivers whatever happens notices itself when the
+ * peer is gone. */
 static bool lane_shows_life(const struct lane *lane)
 {
     if (is_silent_when_cut(lane))
@@ -468,7 +468,7 @@ static void look_at_lanes(struct peer *peer)
 {
     for (int i = 0; i < peer_lane_count(peer); i++) {
         if (lane_state(&peer->lanes[i]) == LANE_UNPROVEN && delivery_find(peer))
-            delivery_lane_unproven(&peer->lanes[i]);
+            delivery_lane_watch(&peer->lanes[i]);
         if (tells_quiet(&peer->lanes[i]))
             schedule_begin();
     }
@@ -553,12 +553,8 @@ static void quiet_look_at(struct peer *peer, void *now)
 static void lanes_look(struct peer *peer, void *unused)
 {
     (void) unused;
-    struct delivery *delivery = any_lane_is_quiet(peer) ? delivery_of(peer) : NULL;
-    if (!delivery)
-        return;
-    OPAL_THREAD_LOCK(&delivery->lock);
-    schedule_add(delivery);
-    OPAL_THREAD_UNLOCK(&delivery->lock);
+    if (any_lane_is_quiet(peer))
+        delivery_lane_watch(&peer->lanes[0]);
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */
