@@ -238,7 +238,7 @@ test_mpi_flood_LDADD = $(OMPI_LIBS)
 check_PROGRAMS += test/mpi/clients
 test_mpi_clients_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_clients_LDFLAGS = $(mpi_link_flags)
-test_mpi_clients_LDADD = $(OMPI_LIBS)
+test_mpi_clients_LDADD = $(SUITE_LDADD)
 
 check_PROGRAMS += test/mpi/leaves
 test_mpi_leaves_CPPFLAGS = $(MPI_CPPFLAGS)

@@ -94,7 +94,7 @@ check "${prefix}conform.dynamic.few-rings" conform_dynamic 2 --mca pml multilane
     --mca btl self,shm --mca btl_shm_ring_bytes 256k --mca btl_shm_memory_max 300k \
     -- dynamic --seconds $((conform_limit_s / 2))
 check "${prefix}conform.dynamic.clients" conform_dynamic 1 --mca pml multilane --mca btl self,shm \
-    --mca mpi_yield_when_idle 1 --mca pml_multilane_unexpected_max 1m -- clients
+    --mca mpi_yield_when_idle 1 --mca pml_multilane_unexpected_max 1m -- clients --seconds 40
 # Out of requests, and requests that their completion starts again.
 mpi conform.inner.multilane-shm.2 2 --mca pml multilane --mca btl self,shm -- inner
 mpi conform.inner.multilane-$sm.2 2 --mca pml multilane --mca btl self,$sm -- inner
