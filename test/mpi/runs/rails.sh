@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Alone: it measures rails, and then runs two tests beside each other itself.
-# Two and three hosts with one, two and three tcp rails of different speeds: order and contents.
+# Two and three hosts with one, two and three rails of different speeds: order and contents over Open MPI's tcp,
+# which carries as long as nothing breaks, and over sock, which goes on where rails are cut.
 # Rails are cut in the same way under each series; what it changes is errors that return, and lanes of two kinds.
-elsewhere_only 'series=rails.@(are-used|round-trip|ring.2|mix.two-local-two-far|failover.cut|failover.return|sock.@(one-is-cut|leads-nowhere|round-trip|resets)|across.in-turn|whole-job)'
+elsewhere_only 'series=rails.@(are-used|ring.2|mix.two-local-two-far|failover.cut|failover.return|sock.@(one-is-cut|leads-nowhere|round-trip|resets)|across.in-turn|whole-job)'
 build_root=$build packages_need iproute2 mount >"$build/rails-packages.log" 2>&1
 rails_reason=$("$top/test/lab/rails" --check 2>&1)
 if [ -n "$rails_reason" ]; then
@@ -40,6 +41,7 @@ rails_run() {
 
 tcp="--mca pml multilane --mca btl self,tcp"
 both="--mca pml multilane --mca btl self,$sm,tcp"
+sock="--mca pml multilane --mca btl self,sock"
 one_each="--host a:1,b:1" two_each="--host a:2,b:2"
 mix="$build/test/lab/rails_mix --seconds $rails_seconds"
 
@@ -52,29 +54,16 @@ rails_are_used() {
     [ $status = 0 ] && grep -q 'rail0 .*[+] .*rail1\|rail1 .*[+] .*rail0' <<<"$output"
 }
 
-# Three senders at once: the receiver bounds each, and one alone is not bounded.
-# shellcheck disable=SC2086
-rails_incast() {
-    local output
-    output=$(rails_run 4 400 --hosts 4 --port 400:256 -- --host a:1,b:1,c:1,d:1 $tcp -- \
-        "$build/test/bench/incast" 1000000 8 2>&1) || { printf '%s\n' "$output"; return 1; }
-    printf '%s\n' "$output"
-    grep -q '24 messages .* [1-9][0-9]* bounded pieces; 0 wrong' <<<"$output" || return 1
-    output=$(rails_run 2 400 -- $one_each $tcp -- "$build/test/bench/incast" 1000000 8 2>&1)
-    printf '%s\n' "$output"
-    grep -q '8 messages .* 0 bounded pieces; 0 wrong' <<<"$output"
-}
-
 # Nothing is known of a network of 4 ms but what the kernel says of its connections.
 # shellcheck disable=SC2086
-rails_round_trip() { # LANE
+rails_round_trip() {
     local output
-    output=$(rails_run 2 1000 --delay 4 -- $one_each --mca pml multilane --mca btl "self,$1" --mca pml_multilane_explain 1 -- ring 2>&1) || {
+    output=$(rails_run 2 1000 --delay 4 -- $one_each $sock --mca pml_multilane_explain 1 -- ring 2>&1) || {
         printf '%s\n' "$output"
         return 1
     }
     printf '%s\n' "$output"
-    grep -E "$1:rail0 +send +inf +(3|4|5)(\.[0-9]+)?ms .*latency measured" <<<"$output"
+    grep -E "sock:rail0 +send +inf +(3|4|5)(\.[0-9]+)?ms .*latency measured" <<<"$output"
 }
 
 # A job recorded over one rail, replayed over two, takes about what it takes over two; and the other way round. 5 s.
@@ -137,16 +126,16 @@ rails_calibrate() {
 # changed, by either end, and the job has what the good one gives. No sentence before, nor of the good one. 35 s
 # each, of which 12 make a history; not in a short run.
 # shellcheck disable=SC2086
-rails_worse() { # LANE EVENT REGEX
+rails_worse() { # EVENT REGEX
     local output
-    output=$(rails_run 2 300,300 --begin "window 4000000" --at "12:$2" -- $one_each --bind-to none --mca pml multilane \
-        --mca btl "self,$1" --mca pml_multilane_explain 1 -- "$build/test/bench/rails_measure" $(printf 'window:4000000:4 %.0s' {1..23}) 2>&1) || {
+    output=$(rails_run 2 300,300 --begin "window 4000000" --at "12:$1" -- $one_each --bind-to none $sock \
+        --mca pml_multilane_explain 1 -- "$build/test/bench/rails_measure" $(printf 'window:4000000:4 %.0s' {1..23}) 2>&1) || {
         printf '%s\n' "$output"
         return 1
     }
     printf '%s\n' "$output"
-    grep -Eq "  $1:rail1 to rank 1 (is kept in reserve|has become worse): it (carries|sends)" <<<"$output" || return 1
-    awk -v event=" (slow|lose) rail 1" -v sentence="lane $1:rail1 .2 of 2. to rank [01] .* has become worse, $3" '
+    grep -Eq "  sock:rail1 to rank 1 (is kept in reserve|has become worse): it (carries|sends)" <<<"$output" || return 1
+    awk -v event=" (slow|lose) rail 1" -v sentence="lane sock:rail1 .2 of 2. to rank [01] .* has become worse, $2" '
         $0 ~ event { windows = 0 }
         /^window/ { windows++; last = $3 }
         /multilane: lane .* has become worse/ { said++; good += $0 ~ sentence && windows <= 10 }
@@ -156,17 +145,15 @@ rails_worse() { # LANE EVENT REGEX
 rails_runs() {
     local name
     check "${prefix}rails.are-used" rails_are_used
-    check "${prefix}rails.round-trip" rails_round_trip tcp
     if awk -v processors="$(nproc)" '{ exit !($1 > 2 * processors) }' /proc/loadavg; then
         for name in calibrate worse.slow worse.loses; do
             skip "${prefix}rails.$name" "something else runs: the load is $(cut -d " " -f 1 /proc/loadavg)"
         done
     else
         check "${prefix}rails.calibrate" rails_calibrate
-        check "${prefix}rails.worse.slow" rails_worse sock slow:1:30 'and is kept in reserve: it carries [3-5]'
-        check "${prefix}rails.worse.loses" rails_worse tcp lose:1:1 'and is used .*: it sends (0.[3-9]|[1-2].)'
+        check "${prefix}rails.worse.slow" rails_worse slow:1:30 'and is kept in reserve: it carries [3-5]'
+        check "${prefix}rails.worse.loses" rails_worse lose:1:1 'and is used .*: it sends (0.[3-9]|[1-2].)'
     fi
-    check "${prefix}rails.incast" rails_incast
     # From here on nothing is measured, and two run beside each other.
     # Their ranks share processors that mpirun thinks their own.
     export OMPI_MCA_mpi_yield_when_idle=1
@@ -184,7 +171,7 @@ rails_runs() {
     rails_mpi rails.mix.1 2 800 $one_each $tcp -- $mix --longest 1000000
     rails_mpi rails.mix.3-unequal 4 200,400,800 $two_each $tcp -- $mix --longest 2000000
     rails_mpi rails.datatype.2-unequal 2 400,1200 $one_each $tcp -- conform datatype --seconds 60
-    rails_mpi rails.mix.local-with-tcp 2 400,800 --host a:2 $both -- $mix
+    rails_mpi rails.mix.local-with-sock 2 400,800 --host a:2 --mca pml multilane --mca btl "self,$sm,sock" -- $mix
     rails_mpi rails.mix.3-hosts 3 400,800 --hosts 3 -- --host a:1,b:1,c:1 $both -- $mix --longest 2000000
     rails_mpi rails.mix.rail-slows 2 800,800 --begin 'mix begins' --at 0.5:slow:1:80 --at 1.2:slow:1:800 \
         -- $one_each $tcp -- $mix --longest 4000000
@@ -202,7 +189,7 @@ beside check "${prefix}rails.failover.cut" rails_failover $rails_times cut
 # shellcheck disable=SC2086
 rails_return() { # RAILS WHAT [lost's argument]
     timeout --kill-after=10 "$limit_s" "$top/test/lab/rails" --rails "$1" --begin 'talk begins' \
-        --at "0.5:$2:all" -- "$mpirun" -n 2 $one_each $tcp --mca pml_multilane_lost_s 3 \
+        --at "0.5:$2:all" -- "$mpirun" -n 2 $one_each $sock --mca pml_multilane_lost_s 3 --mca btl_sock_lost_s 3 \
         "$build/test/mpi/lost" "${@:3}" </dev/null
 }
 beside check "${prefix}rails.failover.return" rails_return 800,800 silence
@@ -225,7 +212,8 @@ rails_life() { # RANKS PLACES RAILS EVENT [mpirun's arguments --] life's argumen
     shift 4
     if [ "$1" = --enable-recovery ]; then before=("$1"); shift; fi
     timeout --kill-after=10 "$limit_s" "$top/test/lab/rails" "${lab[@]}" -- "$mpirun" -n "$ranks" \
-        --host "$places" --bind-to none "${before[@]}" $tcp --mca pml_multilane_lost_s 2 "$build/test/mpi/life" "$@" </dev/null
+        --host "$places" --bind-to none "${before[@]}" $sock --mca pml_multilane_lost_s 2 --mca btl_sock_lost_s 2 \
+        "$build/test/mpi/life" "$@" </dev/null
 }
 
 # One process of a host dies, and Open MPI is told to let the others go on.
@@ -257,8 +245,7 @@ beside check "${prefix}rails.life.host-dies" rails_life 4 a:1,b:1,c:1,d:1 800,80
 beside check "${prefix}rails.life.process-dies" rails_process_dies
 if [ -n "${MULTILANE_LONG:-}" ]; then rails_life_long; fi
 
-# Over btl/sock: a rail that was cut is a lane again, and the only one that goes away is waited for.
-sock="--mca pml multilane --mca btl self,sock"
+# A rail that was cut is a lane again, and the only one that goes away is waited for.
 sock_begin=(--begin "mix begins") sock_mix=
 # shellcheck disable=SC2086
 rails_sock() { # REGEX RATES [lab's options] --
@@ -311,8 +298,8 @@ rails_sock_goes_on() { # WHAT
     printf '%s\n' "$output"
     awk '/ 0 bytes wrong/ { slowest = $(NF - 1) } END { exit !(slowest > 1900 && slowest < 3000) }' <<<"$output"
 }
-beside check "${prefix}rails.sock.resets" rails_failover $rails_times resets --btl sock --ranks 4 --rails 800
-beside check "${prefix}rails.sock.everything" rails_failover $rails_times everything --btl sock --ranks 4
+beside check "${prefix}rails.sock.resets" rails_failover $rails_times resets --ranks 4 --rails 800
+beside check "${prefix}rails.sock.everything" rails_failover $rails_times everything --ranks 4
 beside check "${prefix}rails.sock.unequal" rails_sock 'mix ends' 400,1200
 beside check "${prefix}rails.sock.both-are-silent" rails_sock 'mix ends' 800,800 "${sock_begin[@]}" --at 1:silence:all --at 2.5:repair:all
 # A network that gives a connection 20 MB/s, of the rail's 100: four carry what four may, also of a stream of
@@ -400,27 +387,25 @@ check "${prefix}rails.whole-job" "$top/test/lab/rails" --rails 800 --hosts 4 --s
     "$build" "$mpirun" across $whole_jobs --map-by node --bind-to none --mca btl self,shm,sock
 # These measure, or fill the machine.
 check "${prefix}rails.replay" rails_replay
-check "${prefix}rails.sock.round-trip" rails_round_trip sock
+check "${prefix}rails.sock.round-trip" rails_round_trip
 # Each lane of three hosts alone: one host's rail slows, leads nowhere, or is not there. 4 s each.
 # shellcheck disable=SC2086
-rails_doctor() { # STATUS BTL EVENT REGEX...
+rails_doctor() { # STATUS EVENT REGEX...
     local output status wanted=$1 regex
-    output=$(rails_run 3 300,300 --hosts 3 --at "0:$3" -- --host a:1,b:1,c:1 --bind-to none --mca pml multilane \
-        --mca btl "self,shm,$2" -- "$build/inst/bin/multilane-doctor" --job 2>&1)
+    output=$(rails_run 3 300,300 --hosts 3 --at "0:$2" -- --host a:1,b:1,c:1 --bind-to none --mca pml multilane \
+        --mca btl self,shm,sock -- "$build/inst/bin/multilane-doctor" --job 2>&1)
     status=$?
     printf '%s\n' "$output"
     [ $status = "$wanted" ] || { echo "(ended with status $status)"; return 1; }
-    for regex in "a +b +$2:rail0 $rails_good" "a +b +$2:rail1 $rails_good" "a +c +$2:rail0 $rails_good" "${@:4}"; do
+    for regex in "a +b +sock:rail0 $rails_good" "a +b +sock:rail1 $rails_good" "a +c +sock:rail0 $rails_good" "${@:3}"; do
         grep -Eq "^$regex" <<<"$output" || { echo "(nothing above matches: $regex)"; return 1; }
     done
 }
 rails_good=' +[0-9.]+ +3[0-9.]+ +3[0-9.]+ *$'
-check "${prefix}rails.doctor.slow" rails_doctor 1 sock slow:1@c:30 '[ab] +c +sock:rail1 .* 3[0-9.]+ +3\.[0-9] +far slower: such lanes have 3'
-check "${prefix}rails.doctor.leads-nowhere" rails_doctor 1 sock silence:1@c \
+check "${prefix}rails.doctor.slow" rails_doctor 1 slow:1@c:30 '[ab] +c +sock:rail1 .* 3[0-9.]+ +3\.[0-9] +far slower: such lanes have 3'
+check "${prefix}rails.doctor.leads-nowhere" rails_doctor 1 silence:1@c \
     '[ab] +c +sock:rail1 +does not connect: on [abc] it has no connection from rail1 ' '6 lanes of 3 nodes, each alone: 2 lead'
-check "${prefix}rails.doctor.leads-nowhere-tcp" rails_doctor 1 tcp silence:1@c \
-    '[ab] +c +tcp:rail1 +does not connect: on [abc] it did not answer for' '6 lanes of 3 nodes, each alone: 2 lead'
-check "${prefix}rails.doctor.not-there" rails_doctor 0 sock cut:1@c '  nodes with fewer than 2 such lanes: c$'
+check "${prefix}rails.doctor.not-there" rails_doctor 0 cut:1@c '  nodes with fewer than 2 such lanes: c$'
 check "${prefix}rails.sock.goes-on.cut" rails_sock_goes_on cut
 check "${prefix}rails.sock.goes-on.silence" rails_sock_goes_on silence
 rails_mpi rails.sock.64-ranks 64 0 --hosts 8 -- --host a:8,b:8,c:8,d:8,e:8,f:8,g:8,h:8 --bind-to none \
