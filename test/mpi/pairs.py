@@ -19,7 +19,7 @@ DRAWN = 60  # rows to choose from
 def parameters(sm):
     return {
         "ranks": ["2", "3", "5"],
-        "OMPI_MCA_btl": ["self,shm", "self,tcp", "self,shm,tcp", "self," + sm, f"self,{sm},tcp"],
+        "OMPI_MCA_btl": ["self,shm", "self,tcp", "self,sock", "self,shm,sock", "self," + sm, f"self,{sm},sock"],
         "OMPI_MCA_mpi_yield_when_idle": ["0", "1"],
         PML + "protocol": ["auto", "eager-copy", "eager-zcopy", "rndv-am", "rndv-get", "rndv-put",
                            "rndv-both"],
@@ -28,11 +28,10 @@ def parameters(sm):
         PML + "eager_lanes": ["0", "1"],
         PML + "rndv_lanes": ["0", "1"],
         PML + "unexpected_max": ["1m", "256m"],
-        PML + "incast_max": ["auto", "64k"],
         PML + "queued_max": ["64k", "1m"],
         PML + "failover": ["0", "1"],
         PML + "hang_s": ["0", "1"],
-        PML + "lane_attr": ["", "shm:latency=1e-3", "tcp:overhead=1e-4", "shm:bandwidth=1e8"],
+        PML + "lane_attr": ["", "shm:latency=1e-3", "sock:overhead=1e-4", "shm:bandwidth=1e8"],
         PML + "progress_thread": ["0", "1"],
         PML + "wait": ["auto", "spin", "sleep"],
         PML + "learn": ["0", "1"],

@@ -84,7 +84,6 @@ static inline int refuse(const char *what, unsigned error)
         {"no-memfd", SYS_memfd_create, SYS_memfd_create},
         {"no-fallocate", SYS_fallocate, SYS_fallocate},
         {"no-random", SYS_getrandom, SYS_getrandom},
-        {"no-getpeername", SYS_getpeername, SYS_getpeername},
         {"no-pidfd", SYS_pidfd_open, SYS_pidfd_open},
     };
 

@@ -101,13 +101,13 @@ arm64_unit() {
 arm64_mpi_all() {
     local lanes program all=(ring)
     [ -z "$MULTILANE_LONG" ] || all+=(conform "traffic --seeds 1-4")
-    for lanes in self,shm self,tcp self,shm,tcp; do
+    for lanes in self,shm self,tcp; do
         for program in "${all[@]}"; do
             # shellcheck disable=SC2086
             check "$part.mpi.${program%% *}.$lanes" arm64_mpi $lanes $program
         done
     done
-    check "$part.mpi.point" arm64_mpi self,shm,tcp conform point
+    check "$part.mpi.point" arm64_mpi self,shm conform point
     check "$part.mpi.onesided" arm64_mpi self,shm conform onesided
     check "$part.mpi.traffic-shm" arm64_mpi self,shm traffic --seeds 1 --batches 10
     check "$part.mpi.traffic-tcp" arm64_mpi self,tcp traffic --seeds 1 --batches 10

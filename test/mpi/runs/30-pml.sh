@@ -21,8 +21,6 @@ pml_refuses unexpected_max 12q .
 pml_refuses eager_max 12q .
 pml_refuses eager_max 0 "above 0"
 pml_refuses unexpected_max -1 .
-pml_refuses incast_max 12q .
-pml_refuses incast_max 0 "above 0"
 pml_refuses queued_max 12q .
 pml_refuses queued_max -1 .
 pml_refuses lane_attr tcp:speed=1 "latency, bandwidth"
@@ -42,14 +40,14 @@ for use in rndv eager; do
         --mca pml multilane --mca btl self,tcp --mca btl_tcp_if_include lo \
         --mca pml_multilane_lane_attr tcp:use=$use -- ring
 done
-mpi params.lane_attr=uses-of-two 2 --mca pml multilane --mca btl self,tcp,$sm --mca btl_tcp_if_include lo \
-    --mca btl_tcp_exclusivity 65536 --mca pml_multilane_lane_attr "tcp:use=rndv;$sm:use=eager" -- ring
+mpi params.lane_attr=uses-of-two 2 --mca pml multilane --mca btl "self,sock,$sm" \
+    --mca pml_multilane_lane_attr "sock:use=rndv;$sm:use=eager" -- ring
 # The largest times overflow no nanoseconds; what is larger Open MPI itself refuses.
 mpi params.longest-times 2 --mca pml multilane --mca btl self,tcp --mca btl_tcp_if_include lo --mca pml_multilane_lost_s 2147483647 \
     --mca pml_multilane_suspect_ms 2147483647 -- ring
 
 # An empty text is the default, and does no harm to jobs that do not name us.
-for text in pml_multilane_{protocol,rndv_bias,eager_max,unexpected_max,incast_max,queued_max,lane_attr,wait,profile} \
+for text in pml_multilane_{protocol,rndv_bias,eager_max,unexpected_max,queued_max,lane_attr,wait,profile} \
     pml_multilane_device_code \
     btl_shm_{single_copy,ring_bytes,memory_max,lane_latency}; do
     export "OMPI_MCA_$text="

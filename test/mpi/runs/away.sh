@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Alone: it measures how long calls take.
 # Large messages move while one end computes, and nothing is lost or changed by that (doc/overlap.md).
-elsewhere_only 'series=away.@(programs|programs.tcp|between|calls)' 'asan=away.@(programs.4|programs.rndv|between)'
+elsewhere_only 'series=away.@(programs|programs.sock|between|calls)' 'asan=away.@(programs.4|programs.rndv|between)'
 
 # away NAME RANKS [mpirun's arguments] -- away's arguments
 away() {
@@ -22,7 +22,7 @@ away_runs() {
     # shellcheck disable=SC2086
     away programs.no-copies 3 $none -- programs 7001 "$((programs / 4))" 200
     away programs.rndv 2 --mca pml_multilane_protocol rndv-am -- programs 8001 "$((programs / 4))" 200
-    away_btl=self,shm,tcp away programs.tcp 2 --mca btl_tcp_if_include lo -- programs 9001 "$((programs / 4))" 200
+    away_btl=self,shm,sock away programs.sock 2 -- programs 9001 "$((programs / 4))" 200
     away between 2 -- between
     away between.rndv 2 --mca pml_multilane_protocol rndv-am -- between
     [ -n "$sanitizer" ] || away stopped 2 -- stopped

@@ -87,7 +87,7 @@ if [ "$series" != 4.1 ]; then
 fi
 # Nothing is sent there but the ends: it waits.
 check "${prefix}conform.dynamic.outlived" conform_dynamic 2 --mca pml multilane \
-    --mca btl self,$sm,tcp $loopback --mca pml_multilane_lost_s 2 -- dynamic \
+    --mca btl self,$sm,sock --mca pml_multilane_lost_s 2 --mca btl_sock_lost_s 2 -- dynamic \
     --case parents_outlive_their_children --thorough --seconds 60
 # Memory for one large ring: all others stay small, and large messages to them go in pieces.
 check "${prefix}conform.dynamic.few-rings" conform_dynamic 2 --mca pml multilane \

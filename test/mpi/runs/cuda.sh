@@ -70,7 +70,7 @@ check "${prefix}cuda.ipc.ends" cuda_ends
 cuda_run staged.self-long "" self,shm self-long
 cuda_run staged-tcp "" self,tcp many
 cuda_run "staged-$sm" "" "self,$sm" many
-ranks=3 cuda_run several-lanes "" "self,shm,$sm,tcp,cuda" many
+ranks=3 cuda_run several-lanes "" "self,shm,$sm,sock,cuda" many
 
 # Kernels, whose source the stand-in runs as functions of C: they pack irregular datatypes. Where
 # they cannot be had the messages arrive all the same.

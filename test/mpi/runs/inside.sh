@@ -232,7 +232,7 @@ inside_drain_begin() { # LANES: sets $job
 }
 inside_drain() {
     local job status=0 said before after
-    inside_drain_begin "self,shm,tcp"
+    inside_drain_begin "self,shm,sock"
     said=$("$inside_top" --drain shm:shm "$job") || status=1
     before=$(inside_lane_bytes shm:shm "$job") && sleep 1 && after=$(inside_lane_bytes shm:shm "$job")
     echo "$said; $before bytes, and $after a second later"

@@ -64,7 +64,7 @@ leaves_lanes() {
     # shellcheck disable=SC2086
     leaves small-ring.shm "$leaves_warm $leaves_full_here" $ours self,shm --mca btl_shm_ring_bytes 16k
     # shellcheck disable=SC2086
-    leaves "warm.$sm-and-tcp" "$leaves_warm $leaves_full_here" $ours self,$sm,tcp
+    leaves "warm.$sm-and-sock" "$leaves_warm $leaves_full_here" $ours self,$sm,sock
     [ -n "${MULTILANE_LONG:-}" ] || return 0
     # What the other PML needs, so that a bound which is missed is not the machine's.
     for lane in $sm tcp; do

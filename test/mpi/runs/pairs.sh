@@ -36,7 +36,7 @@ allocator() { # NAME LIBRARY PACKAGE
     build_root=$build packages_need "$3" >"$build/allocator-packages.log" 2>&1
     library=$(ldconfig -p | sed -n "s/^[[:space:]]*$2 (libc6,[^)]*64) => //p" | head -n 1)
     if [ -n "$library" ]; then
-        mpi "allocator.$1" 3 --mca pml multilane --mca btl self,shm,tcp --mca btl_tcp_if_include lo \
+        mpi "allocator.$1" 3 --mca pml multilane --mca btl self,shm,sock \
             -x LD_PRELOAD="$library" -- traffic --seeds 1-2 --batches 8
     else
         skip "${prefix}allocator.$1" "$2 is not here and $3 could not be installed"

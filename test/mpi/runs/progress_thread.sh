@@ -23,7 +23,7 @@ progress_thread_runs() {
     progress_thread ring-often shm -- ring 4 2000
     progress_thread ring-offered shm --mca pml_multilane_protocol rndv-am -- ring 4 200
     progress_thread traffic-shm shm $yields -- traffic --seeds 1 --batches $batches
-    progress_thread traffic-rails shm,tcp $yields -- traffic --seeds 2 --batches 8
+    progress_thread traffic-rails shm,sock $yields -- traffic --seeds 2 --batches 8
     progress_thread request shm $yields -- conform request
     progress_thread thread shm $yields -- thread
 }

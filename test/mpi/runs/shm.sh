@@ -153,11 +153,6 @@ shm_confined() {
             mpi shm.later-$call.$n $n --mca pml multilane --mca btl self,shm -- shm_sizes 997 later $call
         done
     done
-    # A tcp lane beside it that never connects to one rank is waited for no longer than any silent lane.
-    # shellcheck disable=SC2016
-    mpi_says shm.beside-tcp-unconnected 'tcp:.* is left out' 5 --mca pml multilane --mca btl self,shm,tcp \
-        --mca btl_tcp_if_include lo --mca pml_multilane_protocol rndv-am --mca pml_multilane_learn 0 \
-        --mca pml_multilane_lane_attr tcp:bandwidth=50e9 -- /bin/sh -c '[ "$OMPI_COMM_WORLD_RANK" = 1 ] && exec "$0" no-getpeername "$1" 8 5; exec "$1" 8 5' "$confine" "$ring"
     if [ -n "$sanitizer" ]; then
         skip "${prefix}shm.little-address-space" "a sanitizer takes terabytes of address space itself"
     else

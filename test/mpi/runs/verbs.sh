@@ -104,7 +104,7 @@ verbs_strict_ports() {
 # and no rank waits for ever. strict_event NAME PROFILE BTLS PROTOCOL
 strict_event() {
     strict mpi_says "${lab_profile:-mlx5},hosts=2,$2" "verbs.strict.$1" ', 0 wrong' 2 --mca pml multilane \
-        --mca btl "$3" --mca btl_tcp_if_include lo $lab_osc --mca pml_multilane_protocol "$4" \
+        --mca btl "$3" $lab_osc --mca pml_multilane_protocol "$4" \
         --mca pml_multilane_suspect_ms 100 --mca btl_verbs_receive_buffers 16 -- \
         "$build/test/lab/rails_mix" --seconds 2
 }
@@ -137,8 +137,8 @@ strict_ports_in_turn() {
 verbs_strict_fails() {
     local protocol cuts=at=50:port_down:0:1 round
     for protocol in rndv-put ${MULTILANE_LONG:+rndv-get rndv-am}; do
-        strict_event cut-beside-tcp.$protocol at=60:port_down:0:1,retry_ms=50 self,verbs,tcp $protocol
-        strict_event dead-beside-tcp.$protocol at=60:fatal:0:1,retry_ms=50 self,verbs,tcp $protocol
+        strict_event cut-beside-sock.$protocol at=60:port_down:0:1,retry_ms=50 self,verbs,sock $protocol
+        strict_event dead-beside-sock.$protocol at=60:fatal:0:1,retry_ms=50 self,verbs,sock $protocol
     done
     strict_event dead at=100:fatal:0:1,devices=2,retry_ms=50 self,verbs auto
     strict_event lid at=100:lid:0:1,ports=2,retry_ms=50 self,verbs auto
@@ -154,12 +154,11 @@ verbs_strict_fails() {
 }
 
 # Each of RANKS processes, half of them on each of two hosts, sends to each other one at once, and the
-# devices have fewer queue pairs: the other messages go over tcp, and who waited is told at once.
+# devices have fewer queue pairs: the other messages go over sock, and who waited is told at once.
 verbs_strict_few_pairs() {
     strict mpi_says "mlx5,hosts=2,max_qp=$1" "verbs.strict.max-qp.$2-ranks" \
         "no queue pair for process .* can be made beside [0-9]+ others: .* The device has $1 " "$2" \
-        --mca pml multilane --mca btl self,verbs,tcp --mca btl_tcp_if_include lo \
-        --mca pml_multilane_suspect_ms 200000 $lab_osc -- "$build/test/lab/all_to_all"
+        --mca pml multilane --mca btl self,verbs,sock --mca pml_multilane_suspect_ms 200000 $lab_osc -- "$build/test/lab/all_to_all"
 }
 
 # What happens to a port is looked at while the process computes by the progress thread alone.
