@@ -234,22 +234,12 @@ static void end(void)
     memset(&sock.record, 0, sizeof(sock.record));
 }
 
-/* It is new: only a job that names it gets it. */
-static bool is_named(void)
-{
-    char *selection = param_peek_string("btl", NULL, NULL);
-    bool is = named_in_selection(selection, "sock");
-
-    free(selection);
-    return is;
-}
-
 static mca_btl_base_module_t **sock_init(int *count, bool progress_threads, bool mpi_threads)
 {
     (void) progress_threads;
     (void) mpi_threads;
     *count = 0;
-    if (!is_named())
+    if (!named_btl_is_wanted("sock"))
         return NULL;
     if (!begin()) {
         end();

@@ -12,5 +12,4 @@ libmultilane_compat_la_SOURCES += \
 	common/compat/named.c common/compat/named.h \
 	common/compat/tsan.h \
 	common/compat/param.c common/compat/param.h \
-	common/compat/tcp.h \
 	common/compat/version.c common/compat/version.h

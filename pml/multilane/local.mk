@@ -19,8 +19,6 @@ multilane_sources = \
 	pml/multilane/base/parameters.c pml/multilane/base/parameters.h \
 	pml/multilane/base/pending.c pml/multilane/base/pending.h \
 	pml/multilane/base/protocol.c pml/multilane/base/protocol.h \
-	pml/multilane/base/round_trip.c \
-	pml/multilane/base/sockets.c pml/multilane/base/sockets.h \
 	pml/multilane/base/spans.c pml/multilane/base/spans.h \
 	pml/multilane/base/tool_events.c pml/multilane/base/tool_events.h \
 	pml/multilane/base/work.c pml/multilane/base/work.h \
@@ -50,11 +48,6 @@ multilane_sources = \
 	pml/multilane/lane/waiting.c pml/multilane/lane/waiting.h \
 	pml/multilane/lane/waited.h \
 	pml/multilane/delivery/control.c pml/multilane/delivery/control.h \
-	pml/multilane/delivery/delivery.c pml/multilane/delivery/delivery.h \
-	pml/multilane/delivery/delivery_state.h \
-	pml/multilane/delivery/health.c pml/multilane/delivery/health.h \
-	pml/multilane/delivery/inflow.c pml/multilane/delivery/inflow.h \
-	pml/multilane/delivery/schedule.c pml/multilane/delivery/schedule.h \
 	pml/multilane/delivery/seen.c pml/multilane/delivery/seen.h \
 	pml/multilane/match/comm.c pml/multilane/match/comm.h \
 	pml/multilane/match/credit.c pml/multilane/match/credit.h \
@@ -96,8 +89,10 @@ multilane_sources = \
 	pml/multilane/liveness/drain.c pml/multilane/liveness/drain.h \
 	pml/multilane/liveness/errors.h \
 	pml/multilane/liveness/handover.c pml/multilane/liveness/handover.h \
+	pml/multilane/liveness/liveness.c pml/multilane/liveness/liveness.h \
 	pml/multilane/liveness/lost.c pml/multilane/liveness/lost.h \
 	pml/multilane/liveness/notes.c pml/multilane/liveness/notes.h \
+	pml/multilane/liveness/schedule.c pml/multilane/liveness/schedule.h \
 	pml/multilane/liveness/unmet_senders.c pml/multilane/liveness/unmet_senders.h \
 	pml/multilane/liveness/watch.c pml/multilane/liveness/watch.h \
 	pml/multilane/liveness/worse.c pml/multilane/liveness/worse.h \

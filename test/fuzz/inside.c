@@ -10,7 +10,6 @@
 
 #include "common/compat/btl.h"
 #include "errors_standin.h"
-#include "delivery/delivery.h"
 #include "contact/contact.h"
 #include "match/inbound.h"
 #include "base/multilane.h"
@@ -244,24 +243,6 @@ static void forge_control(struct forged *forged, int rank, uint8_t type, const v
     put(forged, body, length);
 }
 
-/* Puts an envelope around it. */
-static void forge_frame(struct forged *forged, int rank, uint32_t number, uint32_t heard)
-{
-    const struct wire_base base = {
-        .type = WIRE_FRAME, .traits = (uint16_t) (number & 1), .from = (uint32_t) rank};
-    const struct wire_frame wire = {number, heard};
-    memmove(forged->head + sizeof(base) + sizeof(wire), forged->head, forged->length);
-    memcpy(forged->head, &base, sizeof(base));
-    memcpy(forged->head + sizeof(base), &wire, sizeof(wire));
-    forged->length += sizeof(base) + sizeof(wire);
-}
-
-static uint32_t frames_heard(int rank)
-{
-    const struct delivery *delivery = peer_of_rank(rank)->delivery;
-    return delivery ? delivery->heard : 0;
-}
-
 /* --- what must be refused, one by one
  * --------------------------------------------------------------- */
 
@@ -489,43 +470,14 @@ static void credit_is_refused(void)
     refused("half of a credit", &forged, 1);
 }
 
-static void envelopes_are_refused(void)
+static void answers_are_refused(void)
 {
     struct forged forged;
-    struct wire_match match = match_next(1, 0);
-    forge_eager(&forged, 1, &match, 8);
-    forge_frame(&forged, 1, frames_heard(1) + WIRE_FRAME_WINDOW, 0);
-    refused("a frame far ahead", &forged, 1);
-    forge_eager(&forged, 1, &match, 8);
-    forge_frame(&forged, 1, frames_heard(1), 5);
-    refused("thanks for frames that were never sent", &forged, 1);
-    forge_eager(&forged, 1, &match, 8);
-    forge_frame(&forged, 1, 0, 0);
-    forge_frame(&forged, 1, frames_heard(1), 0);
-    refused("an envelope in an envelope", &forged, 1);
-    forge_eager(&forged, 1, &match, 0);
-    forge_frame(&forged, 1, frames_heard(1), 0);
-    forged.length = sizeof(struct wire_base) + sizeof(struct wire_frame) - 1;
-    refused("a part of an envelope", &forged, 1);
-    forged.length = 0;
-    forge_frame(&forged, 1, frames_heard(1), 0);
-    refused("an empty envelope", &forged, 1);
-    const struct wire_heard heard = {.heard = 1};
-    forge_control(&forged, 1, WIRE_HEARD, &heard, sizeof(heard));
-    refused("an acknowledgement of nothing", &forged, 1);
-
-    /* The same envelope twice is one message. */
-    uint64_t before = multilane.bad_headers, twice = multilane.duplicates;
-    uint32_t number = frames_heard(1), sequence = match_next(1, 0).sequence;
-    for (int i = 0; i < 2; i++) {
-        match = (struct wire_match){sequence, fuzz.context, 1, 503};
-        forge_eager(&forged, 1, &match, 8);
-        forge_frame(&forged, 1, number, 0);
-        deliver_in(&forged, 1);
-    }
-    CHECK(multilane.bad_headers == before && multilane.duplicates == twice + 1 &&
-              match_next(1, 0).sequence == sequence + 1,
-          "a message in an envelope that came twice counts other than once");
+    const struct wire_ask answer = {.number = 1};
+    forge_control(&forged, 1, WIRE_HEARD, &answer, sizeof(answer));
+    refused("an answer to no question", &forged, 1);
+    forge_control(&forged, 1, WIRE_ASK, &answer, sizeof(answer) - 1);
+    refused("a part of a question", &forged, 1);
 }
 
 /* --- anything at all
@@ -640,7 +592,7 @@ static void any_control(struct forged *forged, int rank)
         struct wire_rtr rtr;
         struct wire_fin fin;
         struct wire_ack ack;
-        struct wire_heard heard;
+        struct wire_ask ask;
         unsigned char bytes[64];
     } body;
     uint8_t type = (uint8_t) (WIRE_RTR + below(WIRE_TYPES - WIRE_RTR));
@@ -660,9 +612,8 @@ static void any_control(struct forged *forged, int rank)
     } else if (type == WIRE_ACK || type == WIRE_NACK) {
         body.ack.sender = any_handle(HANDLE_SEND);
     } else if (type == WIRE_HEARD) {
-        body.heard.heard = (uint32_t) below(4);
-        body.heard.ask = (uint32_t) (one_in(2) ? 0 : chance_next(&fuzz.chance));
-        length = sizeof(body.heard);
+        body.ask.number = (uint32_t) (one_in(2) ? 0 : chance_next(&fuzz.chance));
+        length = sizeof(body.ask);
     }
     forge_control(forged, rank, type, &body, length);
     if (one_in(6))
@@ -718,11 +669,6 @@ static void any_message(void)
         any_data(&forged, rank);
         break;
     }
-    if (one_in(8) && rank > 0)
-        forge_frame(&forged, rank,
-                    one_in(20) ? (uint32_t) chance_next(&fuzz.chance)
-                               : frames_heard(rank) + (uint32_t) below(3) - (uint32_t) one_in(8),
-                    one_in(20) ? (uint32_t) chance_next(&fuzz.chance) : 0);
     if (one_in(4) && !is_dangerous(&forged))
         mutate(&forged);
     deliver_in(&forged, one_in(3) ? 1 + (size_t) below(SEGMENTS_MAX - 1) : 1);
@@ -773,7 +719,7 @@ multilane_fuzz(MPI_Comm comm, uint64_t seed, uint64_t rounds, struct fuzz_report
         control_is_refused();
         no_key_is_used_on_another_lane();
         credit_is_refused();
-        envelopes_are_refused();
+        answers_are_refused();
         for (int i = 0; i < SLOTS; i++)
             slot_post(&fuzz.slots[i]);
         for (fuzz.round = 0; fuzz.round < rounds; fuzz.round++) {

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/parameters.h"
-#include "common/compat/tcp.h"
 #include "lane/departure.h"
 #include "lane/lane_events.h"
 #include "protocol/table.h"
@@ -68,11 +67,8 @@ static void hostname_replace(void)
 }
 #endif
 
-/* The end of a lane toward one peer: it keeps what was last said there. It begins as an endpoint of
- * btl/tcp does, because the product asks each lane named tcp for its socket. There is none:
- * tcp.module is NULL. */
+/* The end of a lane toward one peer: it keeps what was last said there. */
 struct mca_btl_base_endpoint_t {
-    struct compat_tcp_endpoint tcp;
     struct wire_seen said;
     uint32_t introduced; /* plus 1 */
 };
@@ -148,11 +144,6 @@ static int standin_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint
 uint64_t standin_reported(const struct lane *lane)
 {
     return lane->endpoint->said.bytes;
-}
-
-uint64_t standin_bound(const struct lane *lane)
-{
-    return lane->endpoint->said.bound;
 }
 
 uint32_t standin_introduced(const struct lane *lane)
@@ -249,7 +240,6 @@ void standin_surround(void)
     parameters.bias = 0.99;
     parameters.failover = false; /* messages are not kept, unless the test says so */
     parameters.queued_max_bytes = 1 << 20;
-    parameters.incast_max_bytes = 0;
     OBJ_CONSTRUCT(&mca_btl_base_modules_initialized, opal_list_t);
     protocol_table_use();
 }

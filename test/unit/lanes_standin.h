@@ -21,7 +21,6 @@ void standin_reach(struct peer *peer, mca_btl_base_module_t *btl);
 
 /* What the code under test has last said by WIRE_SEEN on a lane. */
 uint64_t standin_reported(const struct lane *lane);
-uint64_t standin_bound(const struct lane *lane);
 
 /* The number that the peer was told of the lane by WIRE_LANE, plus 1; 0: it was told nothing. */
 uint32_t standin_introduced(const struct lane *lane);

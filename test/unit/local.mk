@@ -96,13 +96,13 @@ test_unit_node_areas_LDADD = $(PML_TEST_LDADD)
 
 # The PML: product code all but for what lies around it (its BTLs, Open MPI's progress, the clock).
 # Of the PML's library each takes the files that it needs.
-pml_tests = test/unit/flow_model test/unit/pml_datatype test/unit/pml_explain test/unit/pml_frames test/unit/pml_handle test/unit/pml_returned \
+pml_tests = test/unit/flow_model test/unit/pml_datatype test/unit/pml_explain test/unit/pml_handle test/unit/pml_returned \
 	test/unit/pml_lanes \
 	test/unit/pml_match test/unit/pml_page test/unit/pml_page_fill \
 	test/unit/pml_peer test/unit/pml_pieces test/unit/pml_profile test/unit/pml_record \
-	test/unit/pml_rma test/unit/pml_scale test/unit/pml_send test/unit/pml_sockets \
+	test/unit/pml_rma test/unit/pml_scale test/unit/pml_send \
 	test/unit/pml_spans \
-	test/unit/pml_inflow test/unit/pml_stripe test/unit/pml_transfer test/unit/pml_waits test/unit/pml_watch \
+	test/unit/pml_stripe test/unit/pml_transfer test/unit/pml_waits test/unit/pml_watch \
 	test/unit/pml_worse
 check_PROGRAMS += $(pml_tests)
 TESTS += $(pml_tests)
@@ -161,24 +161,15 @@ test_unit_pml_scale_LDADD = $(pml_ldadd)
 test_unit_pml_send_SOURCES = test/unit/pml_send.c test/unit/lanes_standin.c test/unit/progress_standin.c
 test_unit_pml_send_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_send_LDADD = $(pml_ldadd)
-test_unit_pml_sockets_SOURCES = test/unit/pml_sockets.c
-test_unit_pml_sockets_CPPFLAGS = $(PML_TEST_CPPFLAGS)
-test_unit_pml_sockets_LDADD = $(pml_ldadd)
 test_unit_pml_spans_SOURCES = test/unit/pml_spans.c
 test_unit_pml_spans_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_spans_LDADD = $(pml_ldadd)
-test_unit_pml_inflow_SOURCES = test/unit/pml_inflow.c test/unit/lanes_standin.c
-test_unit_pml_inflow_CPPFLAGS = $(PML_TEST_CPPFLAGS)
-test_unit_pml_inflow_LDADD = $(pml_ldadd)
 test_unit_pml_stripe_SOURCES = test/unit/pml_stripe.c test/unit/lanes_standin.c
 test_unit_pml_stripe_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_stripe_LDADD = $(pml_ldadd)
 test_unit_pml_transfer_SOURCES = test/unit/pml_transfer.c test/unit/progress_standin.c
 test_unit_pml_transfer_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_transfer_LDADD = $(pml_ldadd)
-test_unit_pml_frames_SOURCES = test/unit/pml_frames.c test/unit/lanes_standin.c
-test_unit_pml_frames_CPPFLAGS = $(PML_TEST_CPPFLAGS)
-test_unit_pml_frames_LDADD = $(pml_ldadd)
 test_unit_pml_waits_SOURCES = test/unit/pml_waits.c test/unit/lanes_standin.c
 test_unit_pml_waits_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_waits_LDADD = $(pml_ldadd)

@@ -326,17 +326,17 @@ static int memory_put(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t
 }
 
 /* Once, and where the lane keeps the order, before the bytes are known to be there. */
-static void word_follows_the_puts(bool keeps_order, bool framed)
+static void word_follows_the_puts(bool keeps_order, bool returns)
 {
     begin();
     struct lane *lane = &job_peer(1)->lanes[0];
     mca_btl_base_module_t *btl = lane->btl;
-    bool was_framed = lane->framed;
+    bool did_return = lane->returns;
     btl->btl_put = memory_put;
     btl->btl_put_limit = SIZE_MAX;
     lane->flags |= MCA_BTL_FLAGS_PUT;
     lane->keeps_order = keeps_order;
-    lane->framed = framed;
+    lane->returns = returns;
     put.count = 0;
     send_one(LONG_BYTES);
     const struct wire_rtr rtr = {.sender = ((struct send_request *) sends[0])->handle,
@@ -346,15 +346,15 @@ static void word_follows_the_puts(bool keeps_order, bool framed)
     job_control(1, 0, WIRE_RTR, &rtr, sizeof(rtr), NULL, 0);
     CHECK(put.count == 1, "%u puts", put.count);
     unsigned early = job_count(1, WIRE_FIN);
-    CHECK(early == (keeps_order && !framed), "%u before the put has ended", early);
+    CHECK(early == (keeps_order && !returns), "%u before the put has ended", early);
     CHECK(!request_is_complete(sends[0]), "the memory is still read");
     put.ended(btl, lane->endpoint, NULL, NULL, put.context, put.data, OPAL_SUCCESS);
     progress_standin_run();
-    CHECK(framed || job_count(1, WIRE_FIN) == 1, "%u in all", job_count(1, WIRE_FIN));
-    CHECK(framed || (request_is_complete(sends[0]) && job_free(sends[0]) == MPI_SUCCESS),
+    CHECK(returns || job_count(1, WIRE_FIN) == 1, "%u in all", job_count(1, WIRE_FIN));
+    CHECK(returns || (request_is_complete(sends[0]) && job_free(sends[0]) == MPI_SUCCESS),
           "its end");
     lane->flags &= ~(uint32_t) MCA_BTL_FLAGS_PUT;
-    lane->framed = was_framed;
+    lane->returns = did_return;
     job_end();
 }
 

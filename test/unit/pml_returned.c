@@ -8,10 +8,9 @@
 
 #include "contact/peer_lanes.h"
 #include "delivery/control.h"
-#include "delivery/delivery.h"
-#include "delivery/health.h"
 #include "lane/lane_events.h"
 #include "lanes_standin.h"
+#include "liveness/liveness.h"
 #include "memory/rma.h"
 #include "progress_standin.h"
 
@@ -59,12 +58,12 @@ static const struct multilane_extension extension = {.fence = lane_is_fenced,
 
 static void state_set(int index, enum lane_state state)
 {
-    struct delivery *delivery = delivery_of(peer);
-    OPAL_THREAD_LOCK(&delivery->lock);
+    struct liveness *liveness = liveness_of(peer);
+    OPAL_THREAD_LOCK(&liveness->lock);
     peer->lanes[index].health.state = (uint8_t) LANE_UP;
     if (state != LANE_UP)
-        health_set(delivery, &peer->lanes[index], state, "the test says so");
-    OPAL_THREAD_UNLOCK(&delivery->lock);
+        (void) lane_state_set(liveness, &peer->lanes[index], state, "the test says so");
+    OPAL_THREAD_UNLOCK(&liveness->lock);
 }
 
 static void begin(void)
@@ -76,8 +75,6 @@ static void begin(void)
     peer->reachable = true;
     for (int i = 0; i < LANES; i++) {
         peer->lanes[i].extension = &extension;
-        peer->lanes[i].framed = false;
-        peer->lanes[i].renewable = true;
         lane_return(&peer->lanes[i]);
     }
     seen_count = fences = 0;
@@ -115,8 +112,7 @@ static void it_goes_by_another_lane(void)
 
 static void what_is_the_lanes_goes_nowhere(void)
 {
-    static const uint8_t types[] = {WIRE_LANE, WIRE_SEEN,  WIRE_HEARD,
-                                    WIRE_ASK,  WIRE_FRAME, WIRE_NOTE};
+    static const uint8_t types[] = {WIRE_LANE, WIRE_SEEN, WIRE_HEARD, WIRE_ASK, WIRE_NOTE};
     begin();
     for (size_t i = 0; i < sizeof(types); i++)
         CHECK(message_returns(types[i], 8), "type %u", types[i]);
@@ -159,7 +155,7 @@ static void a_lost_peer_gets_none(void)
     begin();
     state_set(1, LANE_BROKEN);
     CHECK(message_returns(WIRE_EAGER, 8), "it is not taken");
-    delivery_abandon(delivery_of(peer));
+    liveness_end(liveness_of(peer));
     CHECK(returned == NULL, "the lanes go on keeping messages");
     peer->lost = true;
     state_set(1, LANE_UP);

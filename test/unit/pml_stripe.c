@@ -103,7 +103,7 @@ static double window_s(size_t size, unsigned count)
     while (sim.bytes_received < wanted && standin_now_ns - began_ns < UINT64_C(100000000000)) {
         while (count) {
             size_t piece = left;
-            struct lane *lane = stripe_choose(route, sim.sender, size, &piece, STRIPE_FOR_LANE);
+            struct lane *lane = stripe_choose(route, sim.sender, size, &piece, true);
             if (!lane)
                 break;
             if (piece > PIECE_MOST)
@@ -223,19 +223,19 @@ static void eager_messages_never_wait_and_lost_lanes_get_nothing(void)
         class_route_at(peer_class_now(sim.sender), CLASS_CONTIGUOUS, 16 * M);
     for (int i = 0; i < 2000; i++) {
         size_t size = 100000;
-        struct lane *lane = stripe_choose(route, sim.sender, 100000, &size, STRIPE_FOR_PEER);
+        struct lane *lane = stripe_choose(route, sim.sender, 100000, &size, false);
         CHECK(lane && size > 0 && size <= 100000, "piece %d: %zu bytes", i, size);
         stripe_sent(lane, size);
     }
     size_t size = M;
-    CHECK(!stripe_choose(route, sim.sender, M, &size, STRIPE_FOR_LANE),
+    CHECK(!stripe_choose(route, sim.sender, M, &size, true),
           "a lane with %u MB before it is free", 60);
     sim_begin(3, mbit, 100000);
     route = class_route_at(peer_class_now(sim.sender), CLASS_CONTIGUOUS, 16 * M);
     lane_leave_out(&sim.sender->lanes[1], LANE_OUT_DOWN, true);
     for (int i = 0; i < 100; i++) {
         size = 100000;
-        struct lane *lane = stripe_choose(route, sim.sender, 100000, &size, STRIPE_FOR_PEER);
+        struct lane *lane = stripe_choose(route, sim.sender, 100000, &size, false);
         CHECK(lane && lane->index != 1, "a route from before takes the lost lane");
         stripe_sent(lane, size);
     }
@@ -250,13 +250,13 @@ static void the_only_lane_of_a_route_may_be_drained(void)
     struct lane *only = route_lane(route, sim.sender, 0);
     size_t size = 100000;
     CHECK(route->lane_count == 1 &&
-              stripe_choose(route, sim.sender, M, &size, STRIPE_FOR_LANE) == only,
+              stripe_choose(route, sim.sender, M, &size, true) == only,
           "its lane");
     CHECK(lane_leave_out(only, LANE_OUT_DRAINED, true), "no lane is left");
-    struct lane *other = stripe_choose(route, sim.sender, M, &size, STRIPE_FOR_LANE);
+    struct lane *other = stripe_choose(route, sim.sender, M, &size, true);
     CHECK(other && other != only, "a later piece goes over the drained lane");
     CHECK(lane_leave_out(&sim.sender->lanes[!only->index], LANE_OUT_DOWN, true), "no lane is left");
-    CHECK(stripe_choose(route, sim.sender, M, &size, STRIPE_FOR_LANE) == only, "the last one");
+    CHECK(stripe_choose(route, sim.sender, M, &size, true) == only, "the last one");
 }
 
 /* Impossible reports change nothing. */

@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers over two lanes that are none, which break, are made anew and answer, or do not, in a time
- * that passes only here: a lane that can be made anew is, and a peer counts as lost if none of its
- * own lanes shows life, and else does not. */
+/* Peers over two lanes that are none, which say nothing, break, are made anew and answer, or do not,
+ * in a time that passes only here: a lane that can be made anew is, and a peer counts as lost if
+ * none of its own lanes shows life, and else does not. */
 #include "check.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/own_page.h"
 #include "base/parameters.h"
 #include "base/tool_events.h"
-#include "common/compat/tcp.h"
-#include "delivery/delivery.h"
-#include "delivery/schedule.h"
 #include "lanes_standin.h"
 #include "liveness/errors.h"
+#include "liveness/liveness.h"
 #include "liveness/notes.h"
+#include "liveness/schedule.h"
 #include "liveness/watch.h"
 #include "progress_standin.h"
 
@@ -31,15 +27,13 @@
 #define LONG_MS     (3 * LOST_MS)
 #define RENEWED_MS  500
 
-static mca_btl_base_module_t *verbs[LANES], *tcp[LANES];
+static mca_btl_base_module_t *verbs[LANES];
 static struct peer all_peers[PEERS];
 static struct peer *const peer = &all_peers[0], *const other = &all_peers[1];
 static struct peer *_Atomic by_rank[PEERS + 1]; /* as of standin_peer: from rank 1 on */
 static struct lane all_lanes[PEERS][LANES];
 static struct lane *const lanes = all_lanes[0];
-static struct compat_tcp_endpoint endpoints[PEERS][LANES];
-static bool healthy[PEERS * LANES];  /* by socket */
-static unsigned looks;               /* at a socket */
+static char endpoints[PEERS][LANES];
 static unsigned asked[PEERS][LANES]; /* the last question on each lane */
 static unsigned renewed[LANES];
 static bool answers[LANES], is_lost, other_is_lost;
@@ -72,8 +66,7 @@ static struct lane *lane_of(const struct mca_btl_base_endpoint_t *endpoint)
     abort();
 }
 
-static unsigned noted[LANES]; /* notes by lane, */
-static unsigned given[LANES]; /* and frames to `peer` */
+static unsigned noted[LANES]; /* notes by lane */
 
 static size_t note_ask(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                        void *note)
@@ -89,7 +82,48 @@ static size_t note_hear(const void *note, size_t length, void *answer)
     return length;
 }
 
-static const struct multilane_extension noting = {.fence_ask = note_ask, .fence_hear = note_hear};
+static uint64_t quiet_for_ms[LANES]; /* toward `peer` */
+static unsigned closed[LANES];
+
+static uint64_t quiet_ms(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint)
+{
+    const struct lane *lane = lane_of(endpoint);
+    (void) btl;
+    return lane->peer == peer ? quiet_for_ms[lane->index] : 0;
+}
+
+static int close_lane(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint)
+{
+    (void) btl;
+    closed[lane_of(endpoint)->index]++;
+    return OPAL_ERR_RESOURCE_BUSY;
+}
+
+static void return_to(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                      multilane_returned returned, void *context)
+{
+    (void) btl, (void) endpoint, (void) context;
+    CHECK(returned == NULL, "it has given up the peer");
+}
+
+static int attributes(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                      struct multilane_lane_attributes *out)
+{
+    (void) btl, (void) endpoint;
+    out->memory = MODEL_MEMORY_HOST;
+    out->copied_max_bytes = 64 << 10;
+    out->cost[MODEL_BY_SEND].range_count = 1;
+    out->cost[MODEL_BY_SEND].ranges[0] =
+        (struct model_lane_range){.largest_bytes = UINT64_MAX, .latency_s = 1e-6};
+    return OPAL_SUCCESS;
+}
+
+static const struct multilane_extension returning = {.attributes = attributes,
+                                                     .fence = close_lane,
+                                                     .return_to = return_to,
+                                                     .quiet_ms = quiet_ms,
+                                                     .fence_ask = note_ask,
+                                                     .fence_hear = note_hear};
 
 static bool question_taken(const mca_btl_base_module_t *btl,
                            const struct mca_btl_base_endpoint_t *endpoint,
@@ -106,8 +140,6 @@ static bool question_taken(const mca_btl_base_module_t *btl,
     }
     if (base.type == WIRE_NOTE)
         noted[lane->index]++;
-    if (base.type == WIRE_FRAME && lane->peer == peer)
-        given[lane->index]++;
     return true;
 }
 
@@ -121,22 +153,6 @@ static int verbs_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
     renewed[index]++;
     ends[0] = all_lanes[procs[0]->proc_name.vpid - 1][index].endpoint;
     return OPAL_SUCCESS;
-}
-
-/* The kernel, which has sent again twice on each connection: one is healthy if the other end was
- * heard of just now, and is not if that is as long ago as the peer was asked. */
-int getsockopt(int fd, int level, int name, void *restrict value, socklen_t *restrict length)
-{
-    struct tcp_info info = {.tcpi_state = TCP_ESTABLISHED, .tcpi_retransmits = 2};
-    CHECK(level == IPPROTO_TCP && name == TCP_INFO && *length >= sizeof(info), "option %d", name);
-    if (*length > sizeof(info)) /* the kernel's own, of which this one tells nothing more */
-        return -1;
-    looks++;
-    if (fd < 0 || fd >= PEERS * LANES)
-        return -1;
-    info.tcpi_last_ack_recv = healthy[fd] ? 0 : LOST_MS - 1;
-    memcpy(value, &info, sizeof(info));
-    return 0;
 }
 
 /* --- the tests ---------------------------------------------------------------------------------
@@ -153,45 +169,33 @@ static void peer_begin(struct peer *this)
     this->lane_count = LANES;
     this->reachable = true;
     for (int i = 0; i < LANES; i++) {
-        struct compat_tcp_endpoint *endpoint = &endpoints[number][i];
+        char *endpoint = &endpoints[number][i];
         this->lanes[i] =
             (struct lane){.btl = verbs[i],
                           .endpoint = (struct mca_btl_base_endpoint_t *) (void *) endpoint,
                           .peer = this,
+                          .extension = &returning,
                           .flags = MCA_BTL_FLAGS_SEND,
                           .index = (uint8_t) i,
-                          .framed = true,
-                          .renewable = true,
+                          .returns = true,
                           .largest = 64 << 10};
     }
 }
 
 static void begin(void)
 {
-    deliveries_fini();
+    livenesses_fini();
     memset(asked, 0, sizeof(asked));
     memset(renewed, 0, sizeof(renewed));
-    memset(healthy, 0, sizeof(healthy));
+    memset(closed, 0, sizeof(closed));
+    memset(quiet_for_ms, 0, sizeof(quiet_for_ms));
     is_lost = other_is_lost = false;
-    looks = 0;
     for (int i = 0; i < LANES; i++)
         answers[i] = true;
     for (int i = 0; i < PEERS; i++)
         peer_begin(&all_peers[i]);
     schedule_init(watch_progress);
     schedule_begin();
-}
-
-/* One of Open MPI's tcp from now on, with a socket. */
-static void lane_make_tcp(struct lane *lane, bool is_healthy)
-{
-    int number = (int) (lane->peer - all_peers), socket = number * LANES + lane->index;
-    struct compat_tcp_endpoint *endpoint = &endpoints[number][lane->index];
-    endpoint->module = tcp[lane->index];
-    endpoint->socket = socket;
-    lane->btl = tcp[lane->index];
-    lane->renewable = false;
-    healthy[socket] = is_healthy;
 }
 
 static void end(void)
@@ -204,9 +208,9 @@ static void end(void)
 static void answer_all(void)
 {
     for (int i = 0; i < LANES; i++) {
-        struct wire_heard heard = {.heard = 0, .ask = asked[0][i]};
+        struct wire_ask answer = {.number = asked[0][i]};
         if (asked[0][i] && answers[i])
-            delivery_heard(peer, &lanes[i], &heard);
+            CHECK(liveness_heard(peer, &lanes[i], &answer), "it was asked that");
         asked[0][i] = 0;
     }
 }
@@ -220,28 +224,23 @@ static void pass(unsigned milliseconds)
     }
 }
 
-static void keep_one_for(struct peer *this)
+/* Something is under way on the first, and does not arrive. */
+static void begin_late(void)
 {
-    CHECK(delivery_send(&this->lanes[0], "what the peer is slow to acknowledge", 37, NULL, NULL) ==
-              LANE_UNDER_WAY,
-          "there is room");
-}
-
-static void keep_one(void)
-{
-    keep_one_for(peer);
+    begin();
+    quiet_for_ms[0] = 1000;
+    watch_met(peer);
 }
 
 static void break_lane(int index)
 {
     answers[index] = false;
-    CHECK(delivery_lane_broke(&lanes[index], "reported an error", "a cut wire"), "lane %d", index);
+    CHECK(lane_break(&lanes[index], "reported an error", "a cut wire"), "lane %d", index);
 }
 
 /* The first is made anew and never comes back; then the other one breaks. */
 static void break_one_after_the_other(void)
 {
-    keep_one();
     pass(RENEWED_MS);
     break_lane(0);
     pass(RENEWED_MS);
@@ -257,6 +256,7 @@ static void test_lost_when_no_lane_comes_back(void)
     break_one_after_the_other();
     pass(LONG_MS);
     CHECK(is_lost, "the peer is waited for, though nothing vouches for it");
+    CHECK(!other_is_lost, "its own lanes are up");
     end();
 }
 
@@ -274,8 +274,7 @@ static void test_kept_when_the_last_lane_comes_back(void)
 /* It calls MPI too rarely to answer; its devices acknowledge, so no error comes. */
 static void test_kept_while_it_computes(void)
 {
-    begin();
-    keep_one();
+    begin_late();
     answers[0] = answers[1] = false;
     pass(LONG_MS);
     CHECK(!is_lost, "the peer computes");
@@ -286,8 +285,7 @@ static void test_kept_while_it_computes(void)
 /* The same over the lane that is left. */
 static void test_kept_while_it_computes_over_one_lane(void)
 {
-    begin();
-    keep_one();
+    begin_late();
     pass(RENEWED_MS);
     break_lane(0);
     answers[1] = false;
@@ -308,97 +306,18 @@ static void test_unused_lane_breaks(void)
     end();
 }
 
-/* --- what the kernel knows of tcp ---------------------------------------------------------------
- */
-
-/* Two tcp lanes; the peer answers on none, and both, one or no socket is healthy. */
-static bool lost_over_tcp(bool first, bool second)
-{
-    begin();
-    lane_make_tcp(&lanes[0], first);
-    lane_make_tcp(&lanes[1], second);
-    answers[0] = answers[1] = false;
-    keep_one();
-    pass(LONG_MS);
-    end();
-    return is_lost;
-}
-
-static void test_one_healthy_socket_is_life(void)
-{
-    CHECK(!lost_over_tcp(true, true), "it computes");
-    CHECK(!lost_over_tcp(true, false), "it computes, and lane 1 is cut");
-    CHECK(!lost_over_tcp(false, true), "it computes, and lane 0 is cut");
-    CHECK(lost_over_tcp(false, false), "it is cut off");
-}
-
-/* A host dies: those that compute on another one are not lost with it. */
-static void test_trouble_is_of_one_peer(void)
-{
-    begin();
-    for (int i = 0; i < LANES; i++) {
-        lane_make_tcp(&lanes[i], false);
-        lane_make_tcp(&other->lanes[i], true);
-    }
-    answers[0] = answers[1] = false;
-    keep_one();
-    keep_one_for(other);
-    pass(LONG_MS);
-    CHECK(is_lost, "none of its sockets is healthy");
-    CHECK(!other_is_lost, "its own sockets are healthy");
-    end();
-}
-
-/* A peer with lanes of both kinds lives if any of them shows life. */
-static bool lost_over_both(bool socket_lives, bool verbs_lives)
-{
-    begin();
-    lane_make_tcp(&lanes[0], socket_lives);
-    answers[0] = answers[1] = false;
-    keep_one();
-    pass(1);
-    if (!verbs_lives)
-        break_lane(1);
-    pass(LONG_MS);
-    end();
-    return is_lost;
-}
-
-static void test_any_kind_of_lane_shows_life(void)
-{
-    CHECK(!lost_over_both(false, true), "the device acknowledges");
-    CHECK(!lost_over_both(true, false), "the kernel acknowledges");
-    CHECK(lost_over_both(false, false), "nothing shows life");
-}
-
-/* Nothing is kept for messages by the other lane, shared memory: it reports itself that the peer is
- * gone. */
+/* The other lane is shared memory, or one of Open MPI: it reports itself that the peer is gone. */
 static void test_lane_that_delivers_shows_life(void)
 {
     begin();
-    lane_make_tcp(&lanes[0], false);
-    lanes[1].framed = lanes[1].renewable = false;
-    answers[0] = answers[1] = false;
-    keep_one();
+    lanes[1].extension = NULL;
+    lanes[1].returns = false;
+    answers[1] = false;
+    break_lane(0);
     pass(LONG_MS);
     CHECK(!is_lost, "the peer computes");
-    end();
-}
-
-/* As a tcp lane that never connects, beside shared memory. */
-static void test_silent_beside_a_lane_that_delivers(void)
-{
-    begin();
-    lane_make_tcp(&lanes[0], false);
-    lanes[1].framed = lanes[1].renewable = false;
-    answers[0] = false;
-    keep_one();
-    pass(RENEWED_MS);
-    CHECK(lane_state(&lanes[0]) == LANE_SILENT, "lane 0 is waited for");
-    CHECK(lane_is_up(&lanes[1]), "lane 1 delivers");
-    answers[1] = false;
-    pass(RENEWED_MS);
     CHECK(lane_is_up(&lanes[1]), "lane 1 delivers, whether or not the peer answers");
+    CHECK(!lane_break(&lanes[1], "reported an error", "a cut wire"), "another one takes over");
     end();
 }
 
@@ -407,13 +326,12 @@ static void test_other_end_of_a_broken_lane_is_told(void)
 {
     struct wire_note note = {.length = 4, .bytes = "why"};
     begin();
-    lanes[0].extension = &noting;
     memset(noted, 0, sizeof(noted));
-    struct delivery *delivery = delivery_of(&all_peers[0]);
+    struct liveness *liveness = liveness_of(&all_peers[0]);
     pass(100);
     atomic_store(&lanes[0].health.state, LANE_BROKEN); /* the plans know it already */
     lanes[0].health.asked_ns = active_time_ns();
-    schedule_add(delivery);
+    schedule_add(liveness);
     pass(100);
     CHECK(noted[0] == 0 && noted[1] >= 1 && noted[1] <= 6, "%u and %u", noted[0], noted[1]);
     unsigned before = noted[1];
@@ -422,7 +340,6 @@ static void test_other_end_of_a_broken_lane_is_told(void)
     CHECK(!notes_heard(&all_peers[0], &lanes[1], &note), "a note that does not fit is read");
     note.length = 0;
     CHECK(!notes_heard(&all_peers[0], &lanes[1], &note), "an empty note is read");
-    lanes[0].extension = NULL;
     end();
 }
 
@@ -439,20 +356,8 @@ static bool is_proven(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t
     return proven[lane_of(endpoint)->index];
 }
 
-static int attributes(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                      struct multilane_lane_attributes *out)
-{
-    (void) btl, (void) endpoint;
-    out->memory = MODEL_MEMORY_HOST;
-    out->copied_max_bytes = 64 << 10;
-    out->cost[MODEL_BY_SEND].range_count = 1;
-    out->cost[MODEL_BY_SEND].ranges[0] =
-        (struct model_lane_range){.largest_bytes = UINT64_MAX, .latency_s = 1e-6};
-    return OPAL_SUCCESS;
-}
-
-static const struct multilane_extension proving = {.attributes = attributes,
-                                                   .is_proven = is_proven};
+static const struct multilane_extension proving = {
+    .attributes = attributes, .fence = close_lane, .return_to = return_to, .is_proven = is_proven};
 
 static void begin_unproven(bool first, bool second)
 {
@@ -461,21 +366,20 @@ static void begin_unproven(bool first, bool second)
     for (int i = 0; i < LANES; i++) {
         lanes[i].extension = &proving;
         lanes[i].health.state = LANE_UNPROVEN;
-        given[i] = 0;
     }
+    lane_watch(&lanes[0]);
 }
 
 static void test_nothing_is_given_to_a_lane_that_is_not_proven(void)
 {
     begin_unproven(false, false);
-    keep_one();
     pass(500);
-    CHECK(given[0] == 0 && given[1] == 0, "%u and %u", given[0], given[1]);
+    CHECK(!peer_lane_instead(&lanes[0], 8), "a message");
     CHECK(lane_state(&lanes[0]) == LANE_UNPROVEN && lane_state(&lanes[1]) == LANE_UNPROVEN,
           "none carries, so none is late");
     proven[1] = true;
     pass(5);
-    CHECK(given[0] == 0 && given[1] == 1, "%u and %u", given[0], given[1]);
+    CHECK(peer_lane_instead(&lanes[0], 8) == &lanes[1], "a message");
     CHECK(lane_is_up(&lanes[1]) && !lanes[0].lost, "it is waited for");
     end();
 }
@@ -483,7 +387,6 @@ static void test_nothing_is_given_to_a_lane_that_is_not_proven(void)
 static void test_lane_that_leads_nowhere_is_left_out(void)
 {
     begin_unproven(false, true);
-    keep_one();
     unsigned said = standin_said;
     pass(190);
     CHECK(!lanes[0].lost && standin_said == said, "it is waited for");
@@ -493,7 +396,7 @@ static void test_lane_that_leads_nowhere_is_left_out(void)
           "%s", standin_sentence);
     answers[0] = false;
     pass(LONG_MS);
-    CHECK(standin_said == said + 1 && given[0] == 0, "%u said", standin_said - said);
+    CHECK(standin_said == said + 1, "%u said", standin_said - said);
     answers[0] = proven[0] = true;
     pass(LONG_MS);
     CHECK(lane_is_up(&lanes[0]) && !lanes[0].lost, "it is used");
@@ -503,7 +406,6 @@ static void test_lane_that_leads_nowhere_is_left_out(void)
 static void test_lane_that_is_proven_in_time_changes_nothing(void)
 {
     begin_unproven(false, true);
-    keep_one();
     unsigned said = standin_said;
     uint64_t returned = multilane.lanes_returned;
     pass(100);
@@ -519,63 +421,11 @@ static void test_lane_that_is_tried_is_made_anew_soon(void)
 {
     begin();
     lanes[0].extension = &proving;
-    keep_one();
     pass(100);
     renewed[0] = 0;
     break_lane(0);
     pass((unsigned) parameters.suspect_ms / 2);
     CHECK(renewed[0] == 1 && lane_state(&lanes[0]) == LANE_SILENT, "%u times", renewed[0]);
-    end();
-}
-
-/* What a silent lane was given while there was no other one goes by the one that is back. */
-static void test_silent_lane_keeps_nothing_when_another_is_back(void)
-{
-    begin();
-    given[0] = given[1] = 0;
-    for (int i = 0; i < LANES; i++)
-        atomic_store(&lanes[i].health.state, LANE_SILENT);
-    answers[0] = answers[1] = false;
-    keep_one();
-    pass(1);
-    CHECK(given[0] == 1 && given[1] == 0, "%u and %u", given[0], given[1]);
-    answers[1] = true;
-    pass(LONG_MS / 4);
-    CHECK(lane_is_up(&lanes[1]) && given[1] > 0, "%u and %u", given[0], given[1]);
-    end();
-}
-
-/* What cannot be an endpoint of btl/tcp, as it names another module, is none. */
-static void test_unknown_endpoint_shows_nothing(void)
-{
-    begin();
-    for (int i = 0; i < LANES; i++) {
-        lane_make_tcp(&lanes[i], true);
-        endpoints[0][i].module = verbs[i];
-    }
-    answers[0] = answers[1] = false;
-    keep_one();
-    pass(LONG_MS);
-    CHECK(is_lost, "nothing is known of it");
-    end();
-}
-
-/* Each of a peer's own sockets at most once a second, whatever the number of looks; and once a
- * second what it has sent again, which counts here where the two structs are of one size. */
-static void test_sockets_are_asked_once_a_second(void)
-{
-    begin();
-    for (int i = 0; i < LANES; i++) {
-        lane_make_tcp(&lanes[i], i == LANES - 1);
-        lane_make_tcp(&other->lanes[i], i == LANES - 1);
-    }
-    answers[0] = answers[1] = false;
-    keep_one();
-    keep_one_for(other);
-    pass(LONG_MS);
-    CHECK(!is_lost && !other_is_lost, "one socket of each is healthy");
-    CHECK(looks > 0 && looks <= PEERS * LANES * (LONG_MS - LOST_MS + 1000 + LONG_MS + 1000) / 1000,
-          "%u looks", looks);
     end();
 }
 
@@ -592,7 +442,6 @@ static void around_begin(void)
     for (int i = 0; i < LANES; i++) {
         verbs[i] = standin_btl("verbs", 1000);
         verbs[i]->btl_add_procs = verbs_add_procs;
-        tcp[i] = standin_btl("tcp", 1000);
     }
     for (int i = 0; i < PEERS; i++) {
         all_peers[i].proc = standin_peer()->proc;
@@ -626,37 +475,12 @@ static void test_changes_of_lanes_are_kept(void)
 /* --- lanes that return messages, and say nothing when they are cut -----------------------------
  */
 
-static uint64_t quiet_for_ms[LANES];
-static unsigned closed[LANES];
-
-static uint64_t quiet_ms(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint)
-{
-    (void) btl;
-    return quiet_for_ms[lane_of(endpoint)->index];
-}
-
-static int close_lane(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint)
-{
-    (void) btl;
-    closed[lane_of(endpoint)->index]++;
-    return OPAL_ERR_RESOURCE_BUSY;
-}
-
-static const struct multilane_extension returning = {
-    .attributes = attributes, .fence = close_lane, .quiet_ms = quiet_ms};
-
 /* Nothing is kept by the PML: what is under way on a lane makes it ask. */
 static void begin_quiet(uint64_t first_ms, bool first_answers)
 {
     begin();
-    for (int i = 0; i < LANES; i++) {
-        lanes[i].extension = &returning;
-        lanes[i].returns = true;
-        lanes[i].framed = false;
-        closed[i] = 0;
-    }
     quiet_for_ms[0] = first_ms;
-    quiet_for_ms[1] = 0;
+    watch_met(peer);
     answers[0] = first_answers;
     pass(RENEWED_MS / 5);
     CHECK(closed[1] == 0 && lane_is_up(&lanes[1]), "lane 1 is closed");
@@ -673,8 +497,6 @@ static void test_quiet_lane_is_asked_and_closed(void)
     begin_quiet(0, false);
     CHECK(lane_is_up(&lanes[0]) && closed[0] == 0, "nothing is under way");
     end();
-    for (int i = 0; i < LANES; i++)
-        lanes[i].extension = NULL;
 }
 
 int main(void)
@@ -685,22 +507,15 @@ int main(void)
     test_kept_while_it_computes();
     test_kept_while_it_computes_over_one_lane();
     test_unused_lane_breaks();
-    test_one_healthy_socket_is_life();
-    test_trouble_is_of_one_peer();
-    test_any_kind_of_lane_shows_life();
     test_lane_that_delivers_shows_life();
-    test_silent_beside_a_lane_that_delivers();
     test_other_end_of_a_broken_lane_is_told();
     test_quiet_lane_is_asked_and_closed();
     test_nothing_is_given_to_a_lane_that_is_not_proven();
     test_lane_that_leads_nowhere_is_left_out();
     test_lane_that_is_proven_in_time_changes_nothing();
     test_lane_that_is_tried_is_made_anew_soon();
-    test_silent_lane_keeps_nothing_when_another_is_back();
-    test_unknown_endpoint_shows_nothing();
-    test_sockets_are_asked_once_a_second();
     test_changes_of_lanes_are_kept();
-    deliveries_fini();
+    livenesses_fini();
     (void) opal_finalize_util();
     return check_end();
 }

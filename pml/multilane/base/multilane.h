@@ -59,13 +59,11 @@ struct multilane {
     _Atomic uint64_t waited_messages;
     _Atomic uint64_t bad_headers;
     _Atomic uint64_t copied_bytes;
-    _Atomic uint64_t bounded_pieces;
     _Atomic uint64_t taken_rests; /* of messages, by this process as their receiver */
-    /* Of lanes that may lose messages, see delivery.h: */
+    /* Of lanes that may break: */
     _Atomic uint64_t lanes_lost;
     _Atomic uint64_t lanes_returned;
     _Atomic uint64_t resent_messages;
-    _Atomic uint64_t duplicates;
 };
 
 /* Hidden, so that it is reached without the global offset table. */

@@ -15,7 +15,6 @@ struct parameters parameters = {
     .eager_max = "auto",
     .unexpected_max = "256m",
     .queued_max = "1m",
-    .incast_max = "auto",
     .failover = 1,
     .suspect_ms = 1000,
     .lost_s = 60,
@@ -49,14 +48,11 @@ static const struct param rows[] = {
      "most lanes that a rendezvous message uses; 0: as many as pay"},
     {"unexpected_max", PARAM_STRING, &parameters.unexpected_max, NULL,
      "bytes of eager data without a receive that this process will hold (k, m, g)"},
-    {"incast_max", PARAM_STRING, &parameters.incast_max, NULL,
-     "bytes of large messages that all processes together may have under way to this one over a "
-     "lane, where several send at once (k, m, g, inf); auto: what the lane brings in 8 ms"},
     {"queued_max", PARAM_STRING, &parameters.queued_max, NULL,
      "bytes of copies of messages to one peer that no lane has handed over yet (k, m, g); beyond "
      "it sends wait in their own memory"},
     {"failover", PARAM_INT, &parameters.failover, NULL,
-     "1: go on over the other lanes when one is lost; 0: do not"},
+     "1: go on over the other lanes when one of sock or verbs is lost; 0: do not"},
     {"suspect_ms", PARAM_INT, &parameters.suspect_ms, "1 or more",
      "milliseconds of silence after which a lane is suspect"},
     {"lost_s", PARAM_INT, &parameters.lost_s, "1 or more",
@@ -166,8 +162,6 @@ int parameters_parse(const mca_base_component_t *component)
         return refuse("eager_max", parameters.eager_max, error.text);
     if (!parse_unexpected_max(&error))
         return refuse("unexpected_max", parameters.unexpected_max, error.text);
-    if (!parse_size_or_auto(parameters.incast_max, &parameters.incast_max_bytes, &error))
-        return refuse("incast_max", parameters.incast_max, error.text);
     if (!number_parse_size(parameters.queued_max, &parameters.queued_max_bytes, &error))
         return refuse("queued_max", parameters.queued_max, error.text);
     if (!plan_overrides_parse(parameters.protocol, parameters.overrides, &parameters.override_count,

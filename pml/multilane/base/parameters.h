@@ -24,7 +24,6 @@ struct parameters {
     int eager_lanes;
     int rndv_lanes;
     const char *unexpected_max;
-    const char *incast_max;
     int failover;
     const char *queued_max;
     int suspect_ms;
@@ -49,7 +48,6 @@ struct parameters {
     uint64_t eager_max_bytes; /* 0: as much as unexpected_max allows */
     uint64_t unexpected_max_bytes;
     uint64_t queued_max_bytes;
-    uint64_t incast_max_bytes; /* 0: auto */
     struct plan_override overrides[PLAN_OVERRIDES_MAX];
     uint32_t override_count;
 };

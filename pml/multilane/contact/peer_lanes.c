@@ -9,13 +9,11 @@
 #include <string.h>
 
 #include "common/compat/btl.h"
-#include "common/compat/tcp.h"
 #include "common/lane/stock_btl.h"
 #include "common/memory/driver.h"
 #include "common/model/number.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
-#include "base/sockets.h"
 #include "base/tool_events.h"
 #include "lane/extension.h"
 #include "plan/attributes.h"
@@ -58,33 +56,28 @@ static uint8_t most_lanes(void)
     return (uint8_t) (modules < MODEL_LANES_MAX ? modules : MODEL_LANES_MAX);
 }
 
-/* What framed lanes do not offer: an abandoned lane could still write to the memory of a get or
- * put. */
-#define NOT_FRAMED ((uint32_t) (MCA_BTL_FLAGS_GET | MCA_BTL_FLAGS_PUT))
-
-/* May the lane lose messages while the peer lives? */
-static bool lane_loses(struct lane *lane)
+static bool lane_can(const struct lane *lane, enum multilane_capability capability)
 {
     struct multilane_lane_attributes attributes = {.capabilities = 0};
-    if (!lane->extension)
-        return !stock_btl_delivers(lane_name(lane));
     lane->extension->attributes(lane->btl, lane->endpoint, &attributes);
-    bool breaks = attributes.capabilities & MULTILANE_CAN_BREAK;
-    lane->renewable = breaks && attributes.capabilities & MULTILANE_CAN_FENCE;
-    if (!(attributes.capabilities & MULTILANE_CAN_DELIVER))
-        lane->in_place = false;
-    return breaks || !(attributes.capabilities & MULTILANE_CAN_DELIVER);
+    return attributes.capabilities & capability;
 }
 
-/* Does it take what was cut for the lanes before it, and they keep? One that comes late may not,
- * and so sends nothing: else it would be the last one left, and those messages would wait for ever.
- */
-static bool frames_fit(const struct lane *late)
+/* May it break while the peer lives, and give back what it has not delivered? */
+static bool lane_can_return(const struct lane *lane)
+{
+    return lane->extension && lane->extension->return_to && lane_can(lane, MULTILANE_CAN_BREAK) &&
+           lane_can(lane, MULTILANE_CAN_FENCE);
+}
+
+/* Does it take what was cut for the lanes before it, which may return it? One that comes late may
+ * not, and so sends nothing: else it would be the last one left, and those messages would wait for
+ * ever. */
+static bool returned_fit(const struct lane *late)
 {
     for (uint8_t i = 0; i < late->index; i++) {
         const struct lane *lane = &late->peer->lanes[i];
-        if (lane_may_break(lane) &&
-            late->btl->btl_max_send_size < lane->largest + WIRE_ENVELOPE_MAX)
+        if (lane->returns && late->btl->btl_max_send_size < lane->largest)
             return false;
     }
     return true;
@@ -92,13 +85,13 @@ static bool frames_fit(const struct lane *late)
 
 static uint32_t not_offered(const struct lane *lane)
 {
-    return (lane->framed ? NOT_FRAMED : 0) | (frames_fit(lane) ? 0 : (uint32_t) MCA_BTL_FLAGS_SEND);
+    return returned_fit(lane) ? 0 : (uint32_t) MCA_BTL_FLAGS_SEND;
 }
 
-/* Decides, once per lane, whether it returns messages, or they go in envelopes (delivery.h). Each
- * must fit every other lane. Those from `first` on are new. One that was alone stays as it is when
- * another comes: what it has taken was not kept, so its end is still the peer's. */
-static void lanes_frame(struct peer *peer, uint8_t first, uint8_t count)
+/* Decides, once per lane, whether it returns messages; each must fit every other lane. Those from
+ * `first` on are new. One that was alone stays as it is when another comes: what it has taken was
+ * not kept, so its end is still the peer's. */
+static void lanes_return(struct peer *peer, uint8_t first, uint8_t count)
 {
     size_t largest = SIZE_MAX;
     int senders = 0;
@@ -112,27 +105,13 @@ static void lanes_frame(struct peer *peer, uint8_t first, uint8_t count)
         return;
     for (int i = first; i < count; i++) {
         struct lane *lane = &peer->lanes[i];
-        if (!lane_sends(lane) || !lane_loses(lane))
+        if (!lane_sends(lane) || !lane_can_return(lane))
             continue;
-        lane->largest = largest - WIRE_ENVELOPE_MAX;
-        if (lane->renewable && lane->extension->return_to) {
-            lane_return(lane);
-        } else {
-            lane->framed = true;
-            lane->sendi = NULL;
-            lane->reserve = NULL;
-        }
-        lane->flags &= ~not_offered(lane);
+        lane->largest = largest;
+        lane_return(lane);
         if (!lane_is_proven(lane, NULL, 0)) /* before others see the lane */
             atomic_init(&lane->health.state, LANE_UNPROVEN);
     }
-}
-
-static bool lane_can(const struct lane *lane, enum multilane_capability capability)
-{
-    struct multilane_lane_attributes attributes = {.capabilities = 0};
-    lane->extension->attributes(lane->btl, lane->endpoint, &attributes);
-    return attributes.capabilities & capability;
 }
 
 static bool takes_device(const struct lane *lane)
@@ -185,14 +164,13 @@ static void lanes_add(struct peer *peer, uint8_t *count, mca_bml_base_btl_array_
         lane_add(peer, count, mca_bml_base_btl_array_get_index(array, i));
 }
 
-bool lanes_may_lose(void)
+bool lanes_may_break(void)
 {
     mca_btl_base_selected_module_t *selected;
     OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
     {
-        const mca_btl_base_module_t *btl = selected->btl_module;
-        if ((btl->btl_flags & MCA_BTL_FLAGS_SEND) && !lane_extension_of(btl) &&
-            !stock_btl_delivers(lane_name_of(btl)))
+        const struct multilane_extension *extension = lane_extension_of(selected->btl_module);
+        if (extension && extension->return_to)
             return true;
     }
     return false;
@@ -335,7 +313,7 @@ bool peer_take_lanes(struct peer *peer)
         peer->device_lane = device_lane_new(peer);
     lanes_add(peer, &count, &endpoint->btl_eager);
     lanes_add(peer, &count, &endpoint->btl_send);
-    lanes_frame(peer, before, count);
+    lanes_return(peer, before, count);
     /* Release, against peer_lane_of: lanes are whole when they are found. */
     atomic_store_explicit(&peer->lane_count, count, memory_order_release);
     lanes_mark_lost(peer);
@@ -369,19 +347,17 @@ static float round_trip_step(double seconds)
     return seconds > 0 ? (float) exp2(round(2 * log2(seconds)) / 2) : 0;
 }
 
-/* Does one of them now know a round trip? *all: no lane of tcp is without. */
+/* Does one of them now know a round trip? *all: none is without that will know one. */
 static bool round_trips_ask(const struct peer *peer, bool *all)
 {
     bool is_new = false;
     *all = true;
     for (int i = 0; i < peer_lane_count(peer); i++) {
         struct lane *lane = &peer->lanes[i];
-        if (!btl_is_of_sockets(lane->btl) || lane->round_trip_s > 0)
+        if (!lane->extension || !lane->extension->round_trip_s || lane->round_trip_s > 0)
             continue;
         lane->round_trip_s =
-            round_trip_step(lane->extension && lane->extension->round_trip_s
-                                ? lane->extension->round_trip_s(lane->btl, lane->endpoint)
-                                : socket_round_trip(compat_tcp_socket(lane->btl, lane->endpoint)));
+            round_trip_step(lane->extension->round_trip_s(lane->btl, lane->endpoint));
         is_new = is_new || lane->round_trip_s > 0;
         *all = *all && lane->round_trip_s > 0;
     }

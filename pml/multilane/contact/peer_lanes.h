@@ -12,8 +12,9 @@
 void lanes_note_leave(const void *note, size_t length);
 size_t lanes_note_read(ompi_proc_t *proc, void *note, size_t room);
 
-/* Does the job have a stock BTL that may lose messages, so that a lost process goes unnoticed? */
-bool lanes_may_lose(void);
+/* Does the job have a BTL of ours whose lanes may break, so that a process that is never met may be
+ * lost unnoticed? */
+bool lanes_may_break(void);
 
 /* Does what the user says of the lanes to the process leave one for each use of a lane? False: not,
  * which is said with what to do. True of a process that no lane is known to. */
@@ -62,7 +63,7 @@ bool lane_leave_out(struct lane *lane, enum lane_cause cause, bool is_out);
 /* Removes all lanes; the peer must be met again. */
 void peer_forget_lanes(struct peer *peer);
 
-/* Makes a broken renewable lane anew; false: not now. */
+/* Makes a broken lane that returns messages anew; false: not now. */
 bool lane_renew(struct lane *lane);
 
 #endif

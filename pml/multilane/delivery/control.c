@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/pending.h"
-#include "delivery/delivery.h"
 #include "lane/lane_events.h"
 
 /* A control message that its lane has refused, or still has in this process. */
@@ -53,7 +52,7 @@ static bool is_of_lane(const void *bytes)
 {
     uint8_t type = ((const struct wire_base *) bytes)->type;
     return type == WIRE_LANE || type == WIRE_SEEN || type == WIRE_HEARD || type == WIRE_ASK ||
-           type == WIRE_NOTE || type == WIRE_FRAME;
+           type == WIRE_NOTE;
 }
 
 /* The lane for a message that was written for `lane`. Null: none now. What says that bytes are in
@@ -98,9 +97,7 @@ static int control_give(struct control *control)
     control->lane = lane;
     atomic_fetch_add_explicit(&control->holders, 1, memory_order_relaxed); /* control_drop orders */
     control->is_under_way = true;
-    int rc = lane->framed
-                 ? delivery_send(lane, control->bytes, control->length, control_left, control)
-                 : lane_send_plain(lane, control->bytes, control->length, control_left, control);
+    int rc = lane_send_plain(lane, control->bytes, control->length, control_left, control);
     if (rc == LANE_UNDER_WAY)
         return rc;
     control->is_under_way = false;
@@ -211,8 +208,7 @@ int control_try(struct lane *lane, const struct control_message *message)
         message = &moved;
         lane = by;
     }
-    return taken(lane->framed ? delivery_send(lane, message->bytes, message->length, NULL, NULL)
-                              : lane_send_plain(lane, message->bytes, message->length, NULL, NULL));
+    return taken(lane_send_plain(lane, message->bytes, message->length, NULL, NULL));
 }
 
 void control_send_message(struct lane *lane, const struct control_message *message)

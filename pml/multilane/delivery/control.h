@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reliable control messages: kept and tried again where the lane refuses them, framed
- * (delivery.h) where the lane may lose them. */
+/* Reliable control messages: kept and tried again where the lane refuses them. And messages that
+ * broken lanes return. */
 #ifndef MULTILANE_CONTROL_H
 #define MULTILANE_CONTROL_H
 

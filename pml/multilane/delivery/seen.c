@@ -11,25 +11,22 @@
 #define REPORT_MIN_BYTES (16u << 10)
 #define REPORT_NS        500000u
 
-static void report(struct lane *lane, uint64_t bound)
+static void report(struct lane *lane)
 {
-    struct wire_seen seen = {.bytes = speed_load(&lane->speed.received), .bound = bound};
+    struct wire_seen seen = {.bytes = speed_load(&lane->speed.received)};
     /* A report must go by its own lane. A lost report does no harm: the next one holds the sum. */
-    if (lane_may_break(lane) && (lane_state(lane) == LANE_BROKEN ||
-                                 !control_send_bare(lane, WIRE_SEEN, &seen, sizeof(seen))))
+    if (lane->returns && (lane_state(lane) == LANE_BROKEN ||
+                          !control_send_bare(lane, WIRE_SEEN, &seen, sizeof(seen))))
         return;
-    speed_store(&lane->speed.told, bound);
     speed_store(&lane->speed.reported, seen.bytes);
     speed_store(&lane->speed.reported_ns, clock_now_ns());
-    if (!lane_may_break(lane))
+    if (!lane->returns)
         control_send(lane, WIRE_SEEN, &seen, sizeof(seen));
 }
 
-/* A bounded sender waits for reports, so it gets one for half of its bound: when all that it sent
- * has arrived, less than that is not reported. */
-static bool is_due(const struct lane_speed *speed, uint64_t untold, uint64_t bound)
+static bool is_due(const struct lane_speed *speed, uint64_t untold)
 {
-    return untold >= REPORT_BYTES || (bound && untold >= bound / 2) ||
+    return untold >= REPORT_BYTES ||
            (untold >= REPORT_MIN_BYTES &&
             clock_now_ns() - speed_load(&speed->reported_ns) >= REPORT_NS);
 }
@@ -40,14 +37,8 @@ void seen_on_lane(struct lane *lane, size_t size)
         return;
     uint64_t received =
         atomic_fetch_add_explicit(&lane->speed.received, size, memory_order_relaxed) + size;
-    uint64_t told = speed_load(&lane->speed.told);
-    if (is_due(&lane->speed, received - speed_load(&lane->speed.reported), told))
-        report(lane, told);
-}
-
-void seen_tell_bound(struct lane *lane, uint64_t bound)
-{
-    report(lane, bound);
+    if (is_due(&lane->speed, received - speed_load(&lane->speed.reported)))
+        report(lane);
 }
 
 void seen_flush(struct peer *peer)
@@ -55,6 +46,6 @@ void seen_flush(struct peer *peer)
     for (int i = 0; i < peer_lane_count(peer); i++) {
         struct lane_speed *speed = &peer->lanes[i].speed;
         if (OPAL_UNLIKELY(speed_load(&speed->received) != speed_load(&speed->reported)))
-            report(&peer->lanes[i], speed_load(&speed->told));
+            report(&peer->lanes[i]);
     }
 }

@@ -10,10 +10,6 @@
  * same lane. */
 void seen_on_lane(struct lane *lane, size_t size);
 
-/* The peer may have no more than `bound` bytes of counted pieces under way on this lane, and counts
- * from now on; 0: as many as it likes (inflow.h). */
-void seen_tell_bound(struct lane *lane, uint64_t bound);
-
 /* A message is complete: reports the rest. */
 void seen_flush(struct peer *peer);
 

@@ -4,13 +4,12 @@
 
 #include <string.h>
 
-#include "delivery/delivery.h"
-#include "delivery/inflow.h"
 #include "delivery/seen.h"
 #include "join/assembly.h"
 #include "join/order.h"
 #include "join/posting.h"
 #include "liveness/errors.h"
+#include "liveness/liveness.h"
 #include "match/credit.h"
 #include "contact/contact.h"
 #include "contact/peer_lanes.h"
@@ -143,7 +142,6 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         struct wire_ack ack;
         struct wire_seen seen;
         struct wire_lane lane;
-        struct wire_heard heard;
         struct wire_ask ask;
         struct wire_credit credit;
         struct wire_note note;
@@ -169,8 +167,8 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
             atomic_store_explicit(&lane->remote_index, body.lane.index + 1, memory_order_relaxed);
         break;
     case WIRE_HEARD:
-        good = read_bytes(reader, &body.heard, sizeof(body.heard)) &&
-               delivery_heard(peer, lane, &body.heard);
+        good = read_bytes(reader, &body.ask, sizeof(body.ask)) &&
+               liveness_heard(peer, lane, &body.ask);
         break;
     case WIRE_CREDIT:
         good = read_bytes(reader, &body.credit, sizeof(body.credit)) &&
@@ -179,7 +177,7 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
     case WIRE_ASK:
         good = read_bytes(reader, &body.ask, sizeof(body.ask));
         if (good)
-            delivery_asked(peer, lane, &body.ask);
+            liveness_asked(lane, &body.ask);
         break;
     case WIRE_NOTE:
         good = read_bytes(reader, &body.note, sizeof(body.note)) &&
@@ -225,8 +223,7 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
 /* The short path: a whole eager message from a process of this job, in its turn. False: nothing
  * was done, and message_read takes it. */
 static inline __opal_attribute_always_inline__ bool
-eager_taken_by(const mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments,
-               size_t segment_count, bool threads)
+eager_taken_by(const mca_btl_base_segment_t *segments, size_t segment_count, bool threads)
 {
     struct wire_plain header;
     if (segment_count != 1 || segments->seg_len < sizeof(header))
@@ -271,43 +268,28 @@ eager_taken_by(const mca_btl_base_module_t *btl, const mca_btl_base_segment_t *s
         biased_unlock(&peer->lock);
     if (is_taken)
         credit_tell_if_due(peer);
-    if (OPAL_UNLIKELY(size > STRIPE_LARGE_BYTES) && is_taken)
-        inflow_arrived(peer_lane_of(peer, btl), size);
     if (request)
         recv_request_take_whole(request, peer, &header.match, data, size);
     return is_taken;
 }
 
 static __attribute__((noinline)) bool
-eager_taken_among_threads(const mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments,
-                          size_t segment_count)
+eager_taken_among_threads(const mca_btl_base_segment_t *segments, size_t segment_count)
 {
-    return eager_taken_by(btl, segments, segment_count, true);
+    return eager_taken_by(segments, segment_count, true);
 }
 
 /* Two copies, so that the check for threads is made once. */
 static inline __opal_attribute_always_inline__ bool
-eager_taken(const mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments,
-            size_t segment_count)
+eager_taken(const mca_btl_base_segment_t *segments, size_t segment_count)
 {
     if (OPAL_UNLIKELY(opal_using_threads()))
-        return eager_taken_among_threads(btl, segments, segment_count);
-    return eager_taken_by(btl, segments, segment_count, false);
+        return eager_taken_among_threads(segments, segment_count);
+    return eager_taken_by(segments, segment_count, false);
 }
 
-static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arrival,
-                         struct reader *reader, uint16_t traits,
-                         const mca_btl_base_segment_t *segments, size_t segment_count);
-
-enum packing {
-    UNFRAMED,
-    FRAMED,
-    FRAMED_ELSEWHERE /* sent again over another lane than it was written for */
-};
-
-/* Reads a message from the wire or out of an envelope. */
 static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments,
-                         size_t segment_count, enum packing packing)
+                         size_t segment_count)
 {
     struct iovec payload[MCA_BTL_DES_MAX_SEGMENTS + 1];
     struct reader reader = {.at = segments[0].seg_addr.pval, .left = segments[0].seg_len};
@@ -343,8 +325,7 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
     }
     arrival.type = base.type;
     arrival.flags = base.flags & (uint8_t) ~WIRE_NAMED;
-    if (OPAL_UNLIKELY(packing == FRAMED_ELSEWHERE ||
-                      (base.traits & WIRE_MOVED && base.type != WIRE_FRAME)))
+    if (OPAL_UNLIKELY(base.traits & WIRE_MOVED))
         arrival.lane = NULL;
 
     switch (base.type) {
@@ -353,8 +334,6 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
             !read_payload(&reader, &arrival, payload, segments, segment_count))
             break;
         arrival.size = arrival.length;
-        if (arrival.length > STRIPE_LARGE_BYTES)
-            inflow_arrived(arrival.lane, arrival.length);
         message_arrived(&arrival);
         return;
     case WIRE_RTS:
@@ -372,9 +351,8 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
             arrival.length == 0 || arrival.offset > arrival.size ||
             arrival.length > arrival.size - arrival.offset)
             break;
-        if (base.traits & WIRE_STRIPED && packing == UNFRAMED) /* else the envelope was counted */
+        if (base.traits & WIRE_STRIPED)
             seen_on_lane(arrival.lane, arrival.length);
-        inflow_arrived(arrival.lane, arrival.length);
         part_arrived(&arrival);
         return;
     }
@@ -383,18 +361,12 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
         if (!read_bytes(&reader, &data, sizeof(data)) ||
             !read_payload(&reader, &arrival, payload, segments, segment_count))
             break;
-        if (base.traits & WIRE_STRIPED && packing == UNFRAMED)
+        if (base.traits & WIRE_STRIPED)
             seen_on_lane(arrival.lane, arrival.length);
-        inflow_arrived(arrival.lane, arrival.length);
         if (!recv_request_data(peer, &data, &arrival) && !lost_or_dead(peer)) /* as above */
             break;
         return;
     }
-    case WIRE_FRAME:
-        if (packing != UNFRAMED)
-            break;
-        frame_opened(btl, &arrival, &reader, base.traits, segments, segment_count);
-        return;
     default:
         control_arrived(peer, arrival.lane, &arrival, &reader);
         return;
@@ -402,83 +374,10 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
     inbound_reject(btl, "a message whose header makes no sense, type", base.type);
 }
 
-/* Reads the message `inner` in an envelope of `length` bytes, if it is new. */
-static void envelope_read(mca_btl_base_module_t *btl, struct lane *lane, struct delivery *delivery,
-                          const struct wire_frame *wire, uint16_t traits,
-                          const mca_btl_base_segment_t *inner, size_t segment_count, size_t length)
-{
-    bool good = false;
-    bool is_new = delivery_arrived(delivery, wire, length, &good);
-    if (OPAL_UNLIKELY(!good)) {
-        inbound_reject(btl, "an envelope with a number that cannot be", wire->number);
-        return;
-    }
-    if (traits & WIRE_STRIPED)
-        seen_on_lane(lane, length);
-    if (OPAL_LIKELY(is_new) && OPAL_UNLIKELY(!eager_taken(btl, inner, segment_count)))
-        message_read(btl, inner, segment_count, traits & WIRE_MOVED ? FRAMED_ELSEWHERE : FRAMED);
-    delivery_answer(delivery, lane);
-}
-
-static void frame_opened(mca_btl_base_module_t *btl, const struct arrival *arrival,
-                         struct reader *reader, uint16_t traits,
-                         const mca_btl_base_segment_t *segments, size_t segment_count)
-{
-    mca_btl_base_segment_t inner[MCA_BTL_DES_MAX_SEGMENTS];
-    struct wire_frame wire;
-    size_t length = 0;
-    if (segment_count > MCA_BTL_DES_MAX_SEGMENTS || !read_bytes(reader, &wire, sizeof(wire))) {
-        inbound_reject(btl, "an envelope that makes no sense, segments", segment_count);
-        return;
-    }
-    for (size_t i = 0; i < segment_count; i++) {
-        inner[i] = segments[i];
-        length += segments[i].seg_len;
-    }
-    struct delivery *delivery = delivery_of(arrival->peer);
-    if (!delivery)
-        return; /* no memory: not acknowledged, so the peer sends it again */
-    inner[0].seg_addr.pval = (void *) reader->at;
-    inner[0].seg_len = reader->left;
-    envelope_read(btl, arrival->lane, delivery, &wire, traits, inner, segment_count, length);
-}
-
-/* The short path of an envelope, from a process of this job and by a known lane. False: nothing was
- * done, and message_read takes it. */
-static bool frame_taken(mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments,
-                        size_t segment_count)
-{
-    struct {
-        struct wire_base base;
-        struct wire_frame frame;
-    } header;
-    if (segment_count != 1 || segments->seg_len < sizeof(header))
-        return false;
-    memcpy(&header, segments->seg_addr.pval, sizeof(header));
-    if (header.base.type != WIRE_FRAME || header.base.flags != 0 ||
-        header.base.from >= multilane.local_peer_count)
-        return false;
-    struct peer *peer = atomic_load_explicit(&multilane.local_peers[header.base.from],
-                                             memory_order_acquire); /* peer_list */
-    if (!peer || !peer_is_reachable(peer) || peer->is_self || peer_is_lost(peer))
-        return false;
-    struct lane *lane = peer_lane_of(peer, btl);
-    struct delivery *delivery = delivery_find(peer);
-    if (!lane || !delivery)
-        return false;
-    mca_btl_base_segment_t inner = segments[0];
-    inner.seg_addr.pval = (unsigned char *) inner.seg_addr.pval + sizeof(header);
-    inner.seg_len -= sizeof(header);
-    envelope_read(btl, lane, delivery, &header.frame, header.base.traits, &inner, 1,
-                  segments->seg_len);
-    return true;
-}
-
 COMPAT_RECEIVE_CALLBACK(message_received)
 {
-    if (OPAL_UNLIKELY(!eager_taken(btl, segments, segment_count)) &&
-        !frame_taken(btl, segments, segment_count))
-        message_read(btl, segments, segment_count, UNFRAMED);
+    if (OPAL_UNLIKELY(!eager_taken(segments, segment_count)))
+        message_read(btl, segments, segment_count);
 }
 
 int arrivals_listen(void)

@@ -17,7 +17,6 @@
 #include "entry/progress_thread.h"
 #include "contact/record.h"
 #include "base/tool_events.h"
-#include "base/sockets.h"
 
 static int component_register(void)
 {
@@ -83,7 +82,6 @@ static int component_finalize(void)
 {
     module_fini();
     int rc = mca_base_framework_close(&ompi_bml_base_framework);
-    sockets_end();
     return rc;
 }
 

@@ -6,11 +6,7 @@
 #include "base/multilane.h"
 #include "base/parameters.h"
 #include "base/pending.h"
-#include "base/sockets.h"
-#include "common/compat/tcp.h"
-#include "delivery/delivery.h"
-#include "delivery/inflow.h"
-#include "delivery/schedule.h"
+#include "common/lane/stock_btl.h"
 #include "entry/blackbox.h"
 #include "entry/calls.h"
 #include "entry/progress_thread.h"
@@ -18,6 +14,8 @@
 #include "lane/extension.h"
 #include "lane/waiting.h"
 #include "liveness/errors.h"
+#include "liveness/liveness.h"
+#include "liveness/schedule.h"
 #include "liveness/watch.h"
 #include "match/comm.h"
 #include "match/credit.h"
@@ -68,27 +66,20 @@ static mca_pml_base_module_t module = {
     .pml_flags = COMPAT_PML_FLAGS,
 };
 
-/* Of two ways through the same kernel ours is meant: then tcp's is not used. */
-static bool job_has_sockets_of_ours(void)
+/* BML r2 takes only the most exclusive of the allowed lanes to a process. Those of Open MPI that may
+ * lose messages are for processes that no other lane leads to: tcp where sock is not there. */
+static uint32_t exclusivity_of(const mca_btl_base_module_t *btl)
 {
-    mca_btl_base_selected_module_t *selected;
-    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
-    {
-        if (lane_extension_of(selected->btl_module) && btl_is_of_sockets(selected->btl_module))
-            return true;
-    }
-    return false;
+    bool is_last = !lane_extension_of(btl) && !stock_btl_delivers(lane_name_of(btl));
+    return is_last ? MCA_BTL_EXCLUSIVITY_HIGH - 1 : MCA_BTL_EXCLUSIVITY_HIGH;
 }
 
 mca_pml_base_module_t *module_of_job(void)
 {
-    bool leaves_tcp = job_has_sockets_of_ours();
     mca_btl_base_selected_module_t *selected;
     OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
     {
-        /* Otherwise BML r2 takes only the most exclusive of the allowed lanes. */
-        if (!leaves_tcp || !compat_is_tcp(selected->btl_module))
-            selected->btl_module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH;
+        selected->btl_module->btl_exclusivity = exclusivity_of(selected->btl_module);
         if (selected->btl_module->btl_flags & MCA_BTL_FLAGS_SINGLE_ADD_PROCS)
             module.pml_flags |= MCA_PML_BASE_FLAG_REQUIRE_WORLD;
     }
@@ -222,6 +213,11 @@ static int module_check_uses(ompi_proc_t **procs, size_t count)
     return OMPI_SUCCESS;
 }
 
+static bool has_other_nodes(void)
+{
+    return multilane.local_peer_count > (uint32_t) ompi_process_info.num_local_peers + 1;
+}
+
 int module_add_procs(ompi_proc_t **procs, size_t count)
 {
     if (count == 0)
@@ -249,7 +245,7 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
         rc = mca_bml.bml_register_error(errors_from_btl);
     if (rc == OMPI_SUCCESS)
         rc = counters_register_lanes(&mca_pml_multilane_component.pmlm_version);
-    if (rc == OMPI_SUCCESS && parameters.failover && lanes_may_lose())
+    if (rc == OMPI_SUCCESS && parameters.failover && has_other_nodes() && lanes_may_break())
         schedule_begin(); /* also if no process is ever met: unmet_senders.h */
     multilane.receiving = rc == OMPI_SUCCESS;
     if (multilane.receiving) {
@@ -263,10 +259,7 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
 int module_del_procs(ompi_proc_t **procs, size_t count)
 {
     /* Open MPI calls this only where MPI, or the last session, ends. */
-    sockets_ignore_sigpipe();
     job_pages_end();
-    if (schedule_had_any())
-        sockets_give_up(procs, count);
     progress_thread_pause();
     /* First: a BTL may call back for what it still holds, and the callback uses the lane. */
     int rc = mca_bml.bml_del_procs(count, procs);
@@ -275,9 +268,6 @@ int module_del_procs(ompi_proc_t **procs, size_t count)
         if (!peer)
             continue;
         peer_reach(peer, false);
-        struct delivery *delivery = delivery_find(peer);
-        if (delivery)
-            delivery_park(delivery);
         peer_forget_lanes(peer);
     }
     progress_thread_resume();
@@ -327,8 +317,7 @@ void module_fini(void)
     multilane.receiving = false;
     pending_close();
     schedule_fini();
-    deliveries_fini();
-    inflow_forget();
+    livenesses_fini();
     inbounds_fini();
     peers_fini();
     learning_save();

@@ -14,7 +14,7 @@
 #include "liveness/watch.h"
 #include "base/pending.h"
 #include "base/work.h"
-#include "delivery/schedule.h"
+#include "liveness/schedule.h"
 #include "liveness/handover.h"
 #include "lane/extension.h"
 

@@ -4,8 +4,8 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "common/compat/tcp.h"
 #include "common/model/lane.h"
 
 const struct multilane_extension *lane_extension_named(const char *btl)
@@ -42,5 +42,6 @@ const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t 
 bool btl_is_of_sockets(const mca_btl_base_module_t *btl)
 {
     const struct multilane_extension *extension = lane_extension_of(btl);
-    return extension ? extension->round_trip_s != NULL : compat_is_tcp(btl);
+    return extension ? extension->round_trip_s != NULL
+                     : strcmp(btl->btl_component->btl_version.mca_component_name, "tcp") == 0;
 }

@@ -28,10 +28,6 @@ struct lane_speed {
     _Atomic uint64_t received;    /* bytes received on the lane, */
     _Atomic uint64_t reported;    /* and reported to the peer, */
     _Atomic uint64_t reported_ns; /* time of the last report */
-    _Atomic uint64_t bound;       /* most bytes that may be under way, as the peer said; 0: any */
-    _Atomic uint64_t heard_ns;    /* when it said that, or reported, for the last time */
-    _Atomic uint64_t told;        /* the bound that the peer was told, and */
-    uint32_t period;              /* when it last sent a piece; under the lock of inflow.c */
     double latency_s;
 };
 
@@ -52,9 +48,9 @@ enum lane_state {
     LANE_BROKEN    /* its BTL reported an error: not used again, unless made anew */
 };
 
-/* Whether a lane answers. The delivery's lock guards all but the state. See health.c. */
+/* Whether a lane answers. The lock of the peer's liveness guards all but the state. */
 struct lane_health {
-    _Atomic uint8_t state; /* enum lane_state; written by health.c and watch.c */
+    _Atomic uint8_t state; /* enum lane_state; written by liveness.c and watch.c */
     bool has_changed;      /* progress must act on the change */
     uint32_t asked;        /* number of the first WIRE_ASK since its last answer; 0: none is open */
     uint64_t asked_ns;
@@ -95,7 +91,7 @@ struct lane_history {
     uint64_t pause_ns;         /* how long it was there */
     uint32_t usual;            /* so many samples in a row were usual, of a lane that is worse */
     uint32_t said;             /* changes printed so far */
-    char why[128];             /* of a lane that is worse; under the delivery's lock */
+    char why[128];             /* of a lane that is worse; under the lock of the liveness */
 };
 
 struct lane {
@@ -103,20 +99,19 @@ struct lane {
     struct mca_btl_base_endpoint_t *endpoint;
     struct peer *peer;
     const struct multilane_extension *extension; /* null for a BTL of Open MPI */
-    /* The BTL's send-immediate. Null where there is none, where it may keep bytes in this
-     * process (stock_btl_sendi_leaves), or where the lane is framed. */
+    /* The BTL's send-immediate. Null where there is none, or where it may keep bytes in this
+     * process (stock_btl_sendi_leaves). */
     mca_btl_base_module_sendi_fn_t sendi;
-    /* The extension's reserve; null as for sendi. */
+    /* The extension's reserve, or null. */
     void *(*reserve)(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                      size_t header, size_t payload);
     uint32_t flags; /* the BTL's flags as BML r2 corrected them, less what this PML does not use */
     uint8_t index;  /* in the peer's array */
-    bool framed;    /* may lose messages that another lane could carry: delivery.h */
-    bool returns;   /* gives back what it could not deliver, so that another lane carries it */
+    bool returns;   /* may break, gives back what it could not deliver, so that another lane carries
+                     * it, and is made anew */
     bool in_place;  /* sends from the user's memory: extension->prepare_in_place */
     bool keeps_order;        /* what is sent behind a put arrives behind its bytes */
     bool takes_device;       /* it gets and puts device memory in place */
-    bool renewable;          /* it reports errors in time, can be fenced, and can be made anew */
     float round_trip_s;      /* to another node, as the kernel measured it; 0: not known */
     size_t largest;          /* the largest message, headers included, of one send */
     struct lane_speed speed; /* for messages, */
@@ -237,17 +232,11 @@ static inline bool lane_sends(const struct lane *lane)
     return lane->flags & MCA_BTL_FLAGS_SEND;
 }
 
-/* Relaxed: a thread that reads an old state sends on a lane that is out of use, and delivery.c
- * or the lane itself takes the message back. */
+/* Relaxed: a thread that reads an old state sends on a lane that is out of use, which gives the
+ * message back. */
 static inline enum lane_state lane_state(const struct lane *lane)
 {
     return (enum lane_state) atomic_load_explicit(&lane->health.state, memory_order_relaxed);
-}
-
-/* May it break while the peer lives, so that another lane carries its messages? */
-static inline bool lane_may_break(const struct lane *lane)
-{
-    return lane->framed || lane->returns;
 }
 
 static inline bool lane_is_up(const struct lane *lane)
@@ -297,7 +286,7 @@ bool lane_is_proven(const struct lane *lane, char *why, size_t room);
 bool lane_can_get(const struct lane *lane, uint64_t remote, const void *local, size_t size);
 bool lane_can_put(const struct lane *lane);
 
-/* For a renewable lane that broke. OMPI_SUCCESS: what was sent on it writes no memory any more.
+/* For a lane that returns messages, and broke. OMPI_SUCCESS: what was sent on it writes no memory any more.
  * LANE_AGAIN: not yet. */
 int lane_fence(struct lane *lane);
 

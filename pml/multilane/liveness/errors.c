@@ -9,7 +9,7 @@
 #include "common/compat/btl.h"
 #include "lane/lane.h"
 #include "delivery/control.h"
-#include "delivery/delivery.h"
+#include "liveness/liveness.h"
 #include "lane/lane_events.h"
 #include "liveness/handover.h"
 #include "liveness/lost.h"
@@ -42,8 +42,8 @@ static void describe(char *text, size_t size, mca_btl_base_module_t *btl, ompi_p
     if (proc)
         snprintf(text, size,
                  "multilane: lane %s to rank %u of job %u on %s %s: %s. What it carried may be "
-                 "lost, and no other lane takes over (--mca btl lists the lanes, "
-                 "pml_multilane_failover 1 lets them), so that process counts as failed.",
+                 "lost, and no other lane takes over (over several of shm, sock and verbs one does, with "
+                 "pml_multilane_failover 1), so that process counts as failed.",
                  btl->btl_component->btl_version.mca_component_name, proc->super.proc_name.vpid,
                  proc->super.proc_name.jobid, host ? host : "an unknown host", what, why);
     else
@@ -56,7 +56,7 @@ static void errors_of_lane(struct lane *lane, const char *what, int rc)
 {
     char text[512];
     /* Also at the end: what the lane carried may be what another process waits for. */
-    if (delivery_lane_broke(lane, what, opal_strerror(rc)) || mpi_is_ending())
+    if (lane_break(lane, what, opal_strerror(rc)) || mpi_is_ending())
         return;
     describe(text, sizeof(text), lane->btl, lane->peer->proc, what, opal_strerror(rc));
     process_lost(lane->peer->proc, text);
@@ -108,7 +108,7 @@ static bool lane_broke(struct peer *peer, const struct broken *broken)
 {
     struct lane *lane = peer_lane_of(peer, broken->btl);
     return !lane || /* it carried nothing */
-           delivery_lane_broke(lane, "reported an error", broken->why);
+           lane_break(lane, "reported an error", broken->why);
 }
 
 static void lane_broke_to(struct peer *peer, void *with)
@@ -146,9 +146,9 @@ void errors_from_btl(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *pro
 
 void errors_peer_gave_up(struct peer *peer)
 {
-    struct delivery *delivery = delivery_find(peer);
-    if (delivery)
-        delivery_abandon(delivery);
+    struct liveness *liveness = liveness_find(peer);
+    if (liveness)
+        liveness_end(liveness);
     peer_lost(peer, "no lane brought it an answer of this process for its pml_multilane_lost_s, so "
                     "it has given up this process");
 }
@@ -157,6 +157,6 @@ void errors_begin(void)
 {
     lane_events = (struct lane_events){.lane_failed = errors_of_lane,
                                        .btl_failed = errors_of_btl,
-                                       .unproven = delivery_lane_watch,
+                                       .unproven = lane_watch,
                                        .returned = control_returned};
 }

@@ -4,7 +4,6 @@
 
 #include "base/pending.h"
 #include "base/protocol.h"
-#include "base/sockets.h"
 #include "join/assembly.h"
 #include "peer/control_message.h"
 #include "request/recv_request.h"
@@ -57,13 +56,6 @@ static void posted_end(struct peer *peer)
     }
 }
 
-static void puts_stop(struct peer *peer)
-{
-    for (int i = 0; i < peer_lane_count(peer); i++)
-        if (lane_can_put(&peer->lanes[i]))
-            socket_stop(peer->lanes[i].btl, peer->lanes[i].endpoint);
-}
-
 /* Ends sends with an RTS out and receives with an RTR out. */
 static void handles_end(struct peer *peer)
 {
@@ -76,11 +68,8 @@ static void handles_end(struct peer *peer)
             send_request_lost(send, handle);
     at = 0;
     while ((receive = handle_next(&multilane.handles, HANDLE_RECEIVE, &at, &handle)))
-        if (recv_request_peer(receive) == peer) {
-            if (receive->rma.count)
-                puts_stop(peer);
+        if (recv_request_peer(receive) == peer)
             recv_request_lost(receive, handle);
-        }
 }
 
 void lost_tell(struct lane *lane)

@@ -2,7 +2,7 @@
 /* Notes between the two ends of a broken lane. */
 #include "liveness/notes.h"
 
-#include "delivery/delivery.h"
+#include "liveness/liveness.h"
 #include "peer/control_message.h"
 
 _Static_assert(sizeof(((struct wire_note *) 0)->bytes) == MULTILANE_FENCE_NOTE_BYTES,

@@ -4,7 +4,7 @@
 #include "liveness/unmet_senders.h"
 
 #include "match/comm.h"
-#include "delivery/delivery.h"
+#include "liveness/liveness.h"
 #include "liveness/errors.h"
 #include "base/multilane.h"
 #include "contact/contact.h"
@@ -42,10 +42,10 @@ static void unmet_look(struct mca_pml_comm_t *comm, void *with)
     biased_unlock(&comm->lock);
 }
 
-static bool loses_messages(const struct peer *peer)
+static bool returns_messages(const struct peer *peer)
 {
     for (int i = 0; i < peer_lane_count(peer); i++)
-        if (lane_may_break(&peer->lanes[i]))
+        if (peer->lanes[i].returns)
             return true;
     return false;
 }
@@ -58,7 +58,7 @@ void unmet_senders_meet(void)
         struct peer *peer = peer_contact(unmet.names[i], NULL);
         if (peer && !peer_is_reachable(peer))
             peer_lost(peer, "no lane reaches it, and a receive or probe waits for it");
-        else if (peer && loses_messages(peer))
-            delivery_of(peer); /* so that watch.c looks at the peer */
+        else if (peer && returns_messages(peer))
+            (void) liveness_of(peer); /* so that watch.c looks at the peer */
     }
 }

@@ -2,13 +2,11 @@
 /* Decides when a lane is left out or used again, and when a peer is lost. T:
  * pml_multilane_suspect_ms.
  *
- * If nothing was acknowledged for T/2 though frames are kept, or nothing that is under way on a
- * lane of ours has arrived, every lane is asked (WIRE_ASK). Once one lane has answered, another one
- * that does not for T/2 more is left out, and new plans do without it. One of Open MPI is silent
- * then: other lanes carry its frames, it is asked now and then, and is used again when it answers.
- * One of ours is closed, as broken, and returns its messages. A lane whose BTL reports an error is
- * broken. A stock BTL stays broken, because tcp would continue in the middle of a fragment. Our own
- * lane is made anew while another one is left, and is silent until it answers.
+ * If nothing that is under way on a lane of ours has arrived for T/2, every lane is asked (WIRE_ASK).
+ * Once one lane has answered, another one that does not for T/2 more is closed, as broken, returns
+ * its messages, and new plans do without it. So is a lane whose BTL reports an error. It is made
+ * anew while another one is left, and is silent until it answers. A lane of Open MPI that breaks
+ * is the end of the peer.
  *
  * A lane whose BTL must first try whether it leads to the peer is unproven, and carries nothing. If
  * it still is PROOF_NS after another lane carries, it is silent. */
@@ -18,23 +16,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "delivery/delivery.h"
-#include "delivery/health.h"
-#include "delivery/schedule.h"
-#include "liveness/unmet_senders.h"
-#include "peer/control_message.h"
-#include "contact/peer_lanes.h"
 #include "base/clock.h"
-#include "common/compat/tcp.h"
-#include "liveness/errors.h"
-#include "liveness/lost.h"
-#include "liveness/notes.h"
-#include "liveness/worse.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
-#include "plan/peer_class.h"
-#include "base/sockets.h"
 #include "base/tool_events.h"
+#include "contact/peer_lanes.h"
+#include "liveness/errors.h"
+#include "liveness/liveness.h"
+#include "liveness/lost.h"
+#include "liveness/notes.h"
+#include "liveness/schedule.h"
+#include "liveness/unmet_senders.h"
+#include "liveness/worse.h"
+#include "peer/control_message.h"
 
 #define MILLISECOND UINT64_C(1000000)
 #define SECOND      UINT64_C(1000000000)
@@ -43,20 +37,18 @@
 #define LOOK_NS (MILLISECOND / 5)
 /* Longer pauses between calls of progress count as this much active time. */
 #define ATTENDED_NS (50 * MILLISECOND)
-/* Received frames are acknowledged after so long, if nothing else did it. */
-#define OWED_NS (2 * MILLISECOND)
 /* The pauses between questions to a silent lane grow to this multiple of T. */
 #define ASK_PAUSE_MAX 16
 /* So much later than another lane an unproven one may come. */
 #define PROOF_NS (200 * MILLISECOND)
-/* A renewable lane that broke is made anew after this multiple of T. */
+/* A lane that broke is made anew after this multiple of T. */
 #define RENEW_AFTER 2
 /* How often the other end of a broken lane is told, so that its fence holds. */
 #define NOTE_NS (20 * MILLISECOND)
 /* How often to ask the system about a peer that does not answer. */
 #define VERIFY_NS SECOND
-/* How often to look at peers without kept frames; and how many calls of progress in between do
- * not even read the clock. */
+/* How often to look at all peers; and how many calls of progress in between do not even read the
+ * clock. */
 #define QUIET_NS    SECOND
 #define QUIET_CALLS 16
 
@@ -66,10 +58,10 @@
 /* Owned by the thread inside, but for the last two. */
 static struct {
     uint64_t looked_ns;     /* by clock_now_ns, unlike the next two */
-    uint64_t quiet_ns;      /* last look at peers without kept frames, */
+    uint64_t quiet_ns;      /* last look at all peers, */
     uint64_t met_ns;        /* at unmet senders, */
     uint64_t lanes_ns;      /* and at lanes that say nothing */
-    _Atomic uint32_t calls; /* calls of progress while nothing is kept */
+    _Atomic uint32_t calls; /* calls of progress while none is looked at */
     _Atomic bool inside;    /* a thread is in watch_all */
 } watch;
 
@@ -78,7 +70,7 @@ static uint64_t lost_ns(void)
     return (uint64_t) parameters.lost_s * SECOND;
 }
 
-/* Silence after which to ask a peer without kept frames. */
+/* Silence after which to ask a peer. */
 static uint64_t ask_after_ns(void)
 {
     return lost_ns() / 3;
@@ -94,10 +86,8 @@ static uint64_t suspect_ns(void)
 /* What to do once the lock is released. */
 struct look {
     uint64_t now;
-    bool tell;
-    bool send;
     bool lanes_changed;
-    bool suspected; /* it is asked the first time since it acknowledged something */
+    bool suspected; /* it is asked the first time since it answered */
     bool is_lost;
     bool keep;
     uint64_t ask_lanes; /* bit i: ask on lane i; lanes from 64 on are not asked */
@@ -107,10 +97,10 @@ struct look {
     char why[160];
 };
 
-static void ask_next(struct delivery *delivery)
+static void ask_next(struct liveness *liveness)
 {
-    if (++delivery->ask == 0)
-        delivery->ask = 1; /* 0 is no question */
+    if (++liveness->ask == 0)
+        liveness->ask = 1; /* 0 is no question */
 }
 
 static bool tells_quiet(const struct lane *lane)
@@ -124,58 +114,62 @@ static bool is_quiet(const struct lane *lane)
     return lane_quiet_ms(lane) * MILLISECOND >= suspect_ns() / 2;
 }
 
-static void lane_ask(struct delivery *delivery, struct lane *lane, struct look *look)
+static void lane_ask(struct liveness *liveness, struct lane *lane, struct look *look)
 {
     if (lane->index >= 64)
         return;
     look->ask_lanes |= UINT64_C(1) << lane->index;
     /* Another one is never silent: its answer only shows that the peer is there. */
-    if ((lane->framed || tells_quiet(lane)) && !lane->health.asked) {
-        lane->health.asked = delivery->ask;
+    if (tells_quiet(lane) && !lane->health.asked) {
+        lane->health.asked = liveness->ask;
         lane->health.contrast_ns = 0;
     }
     lane->health.asked_ns = look->now;
 }
 
 /* Asks on every lane in use. */
-static void ask_all(struct delivery *delivery, struct look *look)
+static void ask_all(struct liveness *liveness, struct look *look)
 {
-    ask_next(delivery);
-    delivery->asked_ns = look->now;
-    for (int i = 0; i < peer_lane_count(delivery->peer); i++)
-        if (lane_is_up(&delivery->peer->lanes[i]) && lane_sends(&delivery->peer->lanes[i]))
-            lane_ask(delivery, &delivery->peer->lanes[i], look);
+    ask_next(liveness);
+    liveness->asked_ns = look->now;
+    for (int i = 0; i < peer_lane_count(liveness->peer); i++)
+        if (lane_is_up(&liveness->peer->lanes[i]) && lane_sends(&liveness->peer->lanes[i]))
+            lane_ask(liveness, &liveness->peer->lanes[i], look);
 }
 
-/* Or is one broken that has not returned all of its messages, as far as is known? */
 static bool any_lane_is_quiet(const struct peer *peer)
 {
-    for (int i = 0; i < peer_lane_count(peer); i++) {
-        const struct lane *lane = &peer->lanes[i];
-        if (lane->returns &&
-            (lane_state(lane) == LANE_BROKEN || (lane_is_up(lane) && is_quiet(lane))))
+    for (int i = 0; i < peer_lane_count(peer); i++)
+        if (peer->lanes[i].returns && lane_is_up(&peer->lanes[i]) && is_quiet(&peer->lanes[i]))
             return true;
-    }
     return false;
 }
 
-static uint64_t last_heard(const struct delivery *delivery)
+/* One that may not have returned all of its messages yet. */
+static bool any_lane_is_broken(const struct peer *peer)
 {
-    return delivery->alive_ns > delivery->moved_ns ? delivery->alive_ns : delivery->moved_ns;
+    for (int i = 0; i < peer_lane_count(peer); i++)
+        if (peer->lanes[i].returns && lane_state(&peer->lanes[i]) == LANE_BROKEN)
+            return true;
+    return false;
 }
 
-/* Asks where nothing was acknowledged, or arrived on a lane, for T/2. */
-static void look_ask(struct delivery *delivery, struct look *look)
+static bool has_to_be_asked(const struct peer *peer)
 {
-    uint64_t half = suspect_ns() / 2;
-    bool waits = delivery->first && look->now - delivery->moved_ns >= half;
-    bool quiet = any_lane_is_quiet(delivery->peer);
-    look->keep |= quiet;
-    if (quiet && delivery->waited_ns <= last_heard(delivery))
-        delivery->waited_ns = look->now;
-    if ((waits || quiet) && look->now - delivery->asked_ns >= half) {
-        look->suspected = waits && delivery->asked_ns < delivery->moved_ns;
-        ask_all(delivery, look);
+    return any_lane_is_quiet(peer) || any_lane_is_broken(peer);
+}
+
+static void look_ask(struct liveness *liveness, struct look *look)
+{
+    if (!has_to_be_asked(liveness->peer))
+        return;
+    look->keep = true;
+    if (liveness->waited_ns <= liveness->alive_ns)
+        liveness->waited_ns = look->now;
+    if (look->now - liveness->asked_ns >= suspect_ns() / 2) {
+        look->suspected =
+            any_lane_is_quiet(liveness->peer) && liveness->asked_ns <= liveness->alive_ns;
+        ask_all(liveness, look);
     }
 }
 
@@ -195,23 +189,22 @@ static bool any_lane_is_up(const struct peer *peer)
     return false;
 }
 
-static void look_unproven(struct delivery *delivery, struct lane *lane, struct look *look)
+static void look_unproven(struct liveness *liveness, struct lane *lane, struct look *look)
 {
     struct lane_health *mine = &lane->health;
     char why[sizeof(mine->why)] = "";
     if (lane_is_proven(lane, why, sizeof(why))) {
         atomic_store_explicit(&mine->state, LANE_UP, memory_order_relaxed); /* lane_state */
         mine->contrast_ns = 0;
-        delivery_lane_up(delivery);
         return;
     }
     look->keep = true;
-    if (!any_lane_is_up(delivery->peer))
+    if (!any_lane_is_up(liveness->peer))
         mine->contrast_ns = 0;
     else if (mine->contrast_ns == 0)
         mine->contrast_ns = look->now;
     else if (look->now - mine->contrast_ns >= PROOF_NS)
-        (void) health_set(delivery, lane, LANE_SILENT, why);
+        (void) lane_state_set(liveness, lane, LANE_SILENT, why);
 }
 
 /* One that is tried before it carries anything may come back, or not, at any time. */
@@ -220,38 +213,36 @@ static uint64_t renew_after_ns(const struct lane *lane)
     return lane_is_tried(lane) ? suspect_ns() / 4 : RENEW_AFTER * suspect_ns();
 }
 
-static void look_lane(struct delivery *delivery, struct lane *lane, struct look *look)
+static void look_lane(struct liveness *liveness, struct lane *lane, struct look *look)
 {
     struct lane_health *mine = &lane->health;
     char why[sizeof(mine->why)];
     if (lane_state(lane) == LANE_UNPROVEN)
-        look_unproven(delivery, lane, look);
+        look_unproven(liveness, lane, look);
     /* The peer must have answered on others all the time: it may have begun to compute after one
      * answer. */
     if (lane_is_up(lane) && mine->asked && mine->contrast_ns &&
-        (!lane->returns || is_quiet(lane)) && /* it may have much before the question */
+        is_quiet(lane) && /* it may have much before the question */
         look->now - mine->contrast_ns >= suspect_ns() / 2 &&
-        delivery->alive_ns - mine->contrast_ns >= suspect_ns() / 4 &&
-        delivery->alive_ns > mine->contrast_ns) {
+        liveness->alive_ns - mine->contrast_ns >= suspect_ns() / 4 &&
+        liveness->alive_ns > mine->contrast_ns) {
         snprintf(why, sizeof(why),
                  "did not answer for %d ms, while that process answered over another lane",
                  parameters.suspect_ms);
-        /* One that returns messages does so when it is closed. */
-        if (health_set(delivery, lane, lane->returns ? LANE_BROKEN : LANE_SILENT, why))
-            delivery_take_back(delivery, lane);
+        (void) lane_state_set(liveness, lane, LANE_BROKEN, why);
     }
     if (lane_state(lane) == LANE_SILENT) {
         look->keep = true;
         if (look->now - mine->asked_ns >= mine->pause_ns) {
-            ask_next(delivery);
+            ask_next(liveness);
             if (mine->pause_ns < ASK_PAUSE_MAX * suspect_ns())
                 mine->pause_ns *= 2;
-            lane_ask(delivery, lane, look);
+            lane_ask(liveness, lane, look);
         }
     }
     /* Also where only silent lanes are left: they may never come back. */
-    if (lane_state(lane) == LANE_BROKEN && lane->renewable && lane->index < 64 &&
-        any_lane_left(delivery->peer)) {
+    if (lane_state(lane) == LANE_BROKEN && lane->returns && lane->index < 64 &&
+        any_lane_left(liveness->peer)) {
         look->keep = true;
         if (look->now - mine->noted_ns >= NOTE_NS) {
             mine->noted_ns = look->now;
@@ -265,35 +256,12 @@ static void look_lane(struct delivery *delivery, struct lane *lane, struct look 
     look->lanes_changed |= mine->has_changed;
 }
 
-static uint8_t alone_of(const struct delivery *delivery)
-{
-    return atomic_load_explicit(&delivery->alone, memory_order_relaxed);
-}
-
-/* A cut wire makes tcp silent for a quarter of an hour; so does a peer that computes. Only the
- * kernel can tell which. Other BTLs report errors in time. */
-static bool is_silent_when_cut(const struct lane *lane)
-{
-    return lane_state(lane) != LANE_BROKEN && compat_is_tcp(lane->btl);
-}
-
-/* For how long a peer that is silent for lost_s was asked: the first question comes after a
- * third of lost_s. */
-static uint32_t asked_for_ms(void)
-{
-    uint64_t ms = (lost_ns() - ask_after_ns()) / MILLISECOND;
-    return ms < UINT32_MAX ? (uint32_t) ms : UINT32_MAX;
-}
-
-/* Does the kernel or a device acknowledge for the peer on this lane, however long it computes? A
- * device reports an error where it does not; but not on a silent lane, which may have no
- * connection since it was made anew. A lane that delivers whatever happens notices itself when the
- * peer is gone. */
+/* A device reports an error where the peer does not acknowledge, however long it computes; but not
+ * on a silent lane, which may have no connection since it was made anew. A lane that delivers
+ * whatever happens notices itself when the peer is gone. */
 static bool lane_shows_life(const struct lane *lane)
 {
-    if (is_silent_when_cut(lane))
-        return socket_is_healthy(compat_tcp_socket(lane->btl, lane->endpoint), asked_for_ms());
-    return lane_is_up(lane) && (lane->renewable || (lane_sends(lane) && !lane->framed));
+    return lane_is_up(lane) && (lane->returns || lane_sends(lane));
 }
 
 /* One healthy lane is enough. Lanes to other peers tell nothing. */
@@ -305,23 +273,19 @@ static bool system_knows_it_alive(const struct peer *peer)
     return false;
 }
 
-static void look_lost(struct delivery *delivery, struct look *look)
+static void look_lost(struct liveness *liveness, struct look *look)
 {
-    if (!any_lane_left(delivery->peer)) {
+    if (!any_lane_left(liveness->peer)) {
         look->is_lost = true;
         snprintf(look->why, sizeof(look->why), "no lane is left");
         return;
     }
-    uint64_t since = last_heard(delivery);
-    if (!delivery->first && !alone_of(delivery)) {
-        if (delivery->waited_ns <= since)
-            return; /* no question is open */
-        since = delivery->waited_ns;
-    }
-    if (look->now - since < lost_ns() || look->now - delivery->verified_ns < VERIFY_NS)
+    if (liveness->waited_ns <= liveness->alive_ns)
+        return; /* no question is open */
+    if (look->now - liveness->waited_ns < lost_ns() || look->now - liveness->verified_ns < VERIFY_NS)
         return;
-    delivery->verified_ns = look->now;
-    if (system_knows_it_alive(delivery->peer))
+    liveness->verified_ns = look->now;
+    if (system_knows_it_alive(liveness->peer))
         return;
     look->is_lost = true;
     snprintf(look->why, sizeof(look->why), "no lane answered for %d s (pml_multilane_lost_s)",
@@ -329,34 +293,30 @@ static void look_lost(struct delivery *delivery, struct look *look)
 }
 
 /* With the lock held: fills `look`. */
-static void look_at(struct delivery *delivery, struct look *look)
+static void look_at(struct liveness *liveness, struct look *look)
 {
-    if (delivery->lost || peer_lane_count(delivery->peer) == 0)
+    if (liveness->lost || peer_lane_count(liveness->peer) == 0)
         return;
-    look->tell = delivery->owes_now ||
-                 (delivery->owed_frames > 0 && look->now - delivery->owed_ns >= OWED_NS);
-    look->keep = delivery->first != NULL || delivery->owed_frames > 0 || delivery->owes_now;
-    look_ask(delivery, look);
-    for (int i = 0; i < peer_lane_count(delivery->peer); i++)
-        look_lane(delivery, &delivery->peer->lanes[i], look);
-    look_lost(delivery, look);
-    look->send = delivery->unsent > 0;
-    look->ask = delivery->ask;
+    look_ask(liveness, look);
+    for (int i = 0; i < peer_lane_count(liveness->peer); i++)
+        look_lane(liveness, &liveness->peer->lanes[i], look);
+    look_lost(liveness, look);
+    look->ask = liveness->ask;
 }
 
 /* Makes new plans for lanes that have changed, and prints the change. */
-static void act_on_changes(struct delivery *delivery)
+static void act_on_changes(struct liveness *liveness)
 {
-    struct peer *peer = delivery->peer;
+    struct peer *peer = liveness->peer;
     for (int i = 0; i < peer_lane_count(peer); i++) {
         struct lane_health *mine = &peer->lanes[i].health;
         char why[sizeof(mine->why)];
-        OPAL_THREAD_LOCK(&delivery->lock);
+        OPAL_THREAD_LOCK(&liveness->lock);
         bool has_changed = mine->has_changed;
         bool is_up = lane_is_up(&peer->lanes[i]);
         mine->has_changed = false;
         memcpy(why, mine->why, sizeof(why));
-        OPAL_THREAD_UNLOCK(&delivery->lock);
+        OPAL_THREAD_UNLOCK(&liveness->lock);
         if (!has_changed)
             continue;
         /* Prints only the first changes: a lane may come and go for hours. */
@@ -377,32 +337,32 @@ static void act_on_changes(struct delivery *delivery)
 }
 
 /* Makes lanes anew. They are silent then, and asked from now on. */
-static void renew_lanes(struct delivery *delivery, uint64_t lanes)
+static void renew_lanes(struct liveness *liveness, uint64_t lanes)
 {
-    struct peer *peer = delivery->peer;
+    struct peer *peer = liveness->peer;
     for (int i = 0; i < peer_lane_count(peer) && i < 64; i++) {
         struct lane *lane = &peer->lanes[i];
         if (!(lanes >> i & 1) || !lane_renew(lane))
             continue;
-        OPAL_THREAD_LOCK(&delivery->lock);
+        OPAL_THREAD_LOCK(&liveness->lock);
         atomic_store_explicit(&lane->health.state, LANE_SILENT,
                               memory_order_relaxed); /* lane_state */
         lane->health.asked_ns = 0;
-        OPAL_THREAD_UNLOCK(&delivery->lock);
+        OPAL_THREAD_UNLOCK(&liveness->lock);
     }
 }
 
-static void send_notes(struct delivery *delivery, uint64_t lanes)
+static void send_notes(struct liveness *liveness, uint64_t lanes)
 {
-    struct peer *peer = delivery->peer;
+    struct peer *peer = liveness->peer;
     for (int i = 0; i < peer_lane_count(peer) && i < 64; i++)
         if (lanes >> i & 1)
             note_send(&peer->lanes[i]);
 }
 
-static void send_questions(struct delivery *delivery, const struct look *look)
+static void send_questions(struct liveness *liveness, const struct look *look)
 {
-    struct peer *peer = delivery->peer;
+    struct peer *peer = liveness->peer;
     for (int i = 0; i < peer_lane_count(peer) && i < 64; i++) {
         struct wire_ask ask = {.number = look->ask};
         if (look->ask_lanes >> i & 1) /* without room now: asked again later */
@@ -411,90 +371,58 @@ static void send_questions(struct delivery *delivery, const struct look *look)
 }
 
 /* Does what `look` says. No lock is held. */
-static void delivery_act(struct delivery *delivery, const struct look *look)
+static void look_act(struct liveness *liveness, const struct look *look)
 {
     if (look->suspected)
-        tool_event_raise(TOOL_PEER_SUSPECTED, &delivery->peer->name, -1);
+        tool_event_raise(TOOL_PEER_SUSPECTED, &liveness->peer->name, -1);
     if (look->lanes_changed)
-        act_on_changes(delivery);
+        act_on_changes(liveness);
     if (look->is_lost) {
-        delivery_abandon(delivery);
-        peer_lost(delivery->peer, look->why);
+        liveness_end(liveness);
+        peer_lost(liveness->peer, look->why);
         return;
     }
     if (look->note_lanes) /* before what waits for the fence is sent again */
-        send_notes(delivery, look->note_lanes);
+        send_notes(liveness, look->note_lanes);
     if (look->renew_lanes)
-        renew_lanes(delivery, look->renew_lanes);
+        renew_lanes(liveness, look->renew_lanes);
     if (look->ask_lanes)
-        send_questions(delivery, look);
-    if (look->send)
-        delivery_resend(delivery);
-    struct lane *lane = look->tell ? peer_lane_for(delivery->peer, 0) : NULL;
-    if (lane)
-        delivery_tell(delivery, lane, 0);
+        send_questions(liveness, look);
 }
 
 /* True: look again. */
-static bool delivery_look(struct delivery *delivery, uint64_t now)
+static bool peer_look(struct liveness *liveness, uint64_t now)
 {
     struct look look = {.now = now};
-    OPAL_THREAD_LOCK(&delivery->lock);
-    look_at(delivery, &look);
-    OPAL_THREAD_UNLOCK(&delivery->lock);
-    delivery_act(delivery, &look);
+    OPAL_THREAD_LOCK(&liveness->lock);
+    look_at(liveness, &look);
+    OPAL_THREAD_UNLOCK(&liveness->lock);
+    look_act(liveness, &look);
     return look.keep && !look.is_lost;
 }
 
-/* --- peers for which nothing is kept ---------------------------------------------------------- */
-
-/* The peer's only lane for messages; null: it has more. */
-static struct lane *only_sender(struct peer *peer)
-{
-    struct lane *only = NULL;
-    for (int i = 0; i < peer_lane_count(peer); i++) {
-        if (!lane_sends(&peer->lanes[i]))
-            continue;
-        if (only)
-            return NULL;
-        only = &peer->lanes[i];
-    }
-    return only;
-}
+/* --- all peers, now and then ---------------------------------------------------------- */
 
 /* A lane that comes late to a peer in use must be proven; one that tells whether it is quiet is
  * looked at now and then. */
-static void look_at_lanes(struct peer *peer)
+void watch_met(struct peer *peer)
 {
     for (int i = 0; i < peer_lane_count(peer); i++) {
-        if (lane_state(&peer->lanes[i]) == LANE_UNPROVEN && delivery_find(peer))
-            delivery_lane_watch(&peer->lanes[i]);
+        if (lane_state(&peer->lanes[i]) == LANE_UNPROVEN && liveness_find(peer))
+            lane_watch(&peer->lanes[i]);
         if (tells_quiet(&peer->lanes[i]))
             schedule_begin();
     }
 }
 
-void watch_met(struct peer *peer)
-{
-    look_at_lanes(peer);
-    struct lane *lane = parameters.failover ? only_sender(peer) : NULL;
-    struct delivery *delivery = lane && is_silent_when_cut(lane) ? delivery_of(lane->peer) : NULL;
-    if (!delivery)
-        return;
-    OPAL_THREAD_LOCK(&delivery->lock);
-    delivery->alive_ns = active_time_ns();
-    OPAL_THREAD_UNLOCK(&delivery->lock);
-    atomic_store_explicit(&delivery->alone, lane->index + 1, memory_order_relaxed); /* alone_of */
-}
-
 /* Nothing was heard or asked for long? */
-static bool is_forgotten(struct delivery *delivery, uint64_t now)
+static bool is_forgotten(struct liveness *liveness, uint64_t now)
 {
     uint64_t pause = ask_after_ns();
-    OPAL_THREAD_LOCK(&delivery->lock);
-    bool is_forgotten = !delivery->lost && peer_lane_count(delivery->peer) > 0 &&
-                        now - delivery->alive_ns >= pause && now - delivery->asked_ns >= pause;
-    OPAL_THREAD_UNLOCK(&delivery->lock);
+    OPAL_THREAD_LOCK(&liveness->lock);
+    bool is_forgotten = !liveness->lost && peer_lane_count(liveness->peer) > 0 &&
+                        now - liveness->alive_ns >= pause && now - liveness->asked_ns >= pause;
+    OPAL_THREAD_UNLOCK(&liveness->lock);
     return is_forgotten;
 }
 
@@ -502,44 +430,38 @@ static bool is_forgotten(struct delivery *delivery, uint64_t now)
 static bool every_lane_loses(const struct peer *peer)
 {
     for (int i = 0; i < peer_lane_count(peer); i++)
-        if (lane_sends(&peer->lanes[i]) && !lane_may_break(&peer->lanes[i]))
+        if (lane_sends(&peer->lanes[i]) && !peer->lanes[i].returns)
             return false;
     return true;
 }
 
-/* A process that only receives keeps no frames. Where errors end the job, the sender notices and
- * ends it. Where errors are returned, the receiver has to ask. */
+/* A process that only receives has nothing under way. Where errors end the job, the sender notices
+ * and ends it. Where errors are returned, the receiver has to ask. */
 static void quiet_look(struct peer *peer, uint64_t now)
 {
     struct look look = {.now = now};
-    struct delivery *delivery = delivery_find(peer);
-    if (!delivery)
+    struct liveness *liveness = liveness_find(peer);
+    if (!liveness)
         return;
-    uint8_t alone = alone_of(delivery);
-    bool quiet = is_forgotten(delivery, now);
+    bool quiet = is_forgotten(liveness, now);
     if (quiet && peer->is_of_other_job && !comms_have(peer)) {
-        OPAL_THREAD_LOCK(&delivery->lock);
-        delivery->asked_ns = now; /* not asked now; look again after the same time */
-        OPAL_THREAD_UNLOCK(&delivery->lock);
+        OPAL_THREAD_LOCK(&liveness->lock);
+        liveness->asked_ns = now; /* not asked now; look again after the same time */
+        OPAL_THREAD_UNLOCK(&liveness->lock);
         return;
     }
-    bool asks = quiet && (alone || (every_lane_loses(peer) && lost_would_be_returned(peer)));
-    OPAL_THREAD_LOCK(&delivery->lock);
-    if (!delivery->lost && peer_lane_count(peer) >= alone && peer_lane_count(peer) > 0) {
-        if (asks && delivery->waited_ns <= delivery->alive_ns)
-            delivery->waited_ns = now;
-        if (asks && alone) {
-            ask_next(delivery);
-            delivery->asked_ns = now;
-            look.ask_lanes = UINT64_C(1) << (alone - 1) % 64;
-        } else if (asks) {
-            ask_all(delivery, &look);
-        }
-        look_lost(delivery, &look);
-        look.ask = delivery->ask;
+    bool asks = quiet && every_lane_loses(peer) && lost_would_be_returned(peer);
+    OPAL_THREAD_LOCK(&liveness->lock);
+    if (!liveness->lost && peer_lane_count(peer) > 0) {
+        if (asks && liveness->waited_ns <= liveness->alive_ns)
+            liveness->waited_ns = now;
+        if (asks)
+            ask_all(liveness, &look);
+        look_lost(liveness, &look);
+        look.ask = liveness->ask;
     }
-    OPAL_THREAD_UNLOCK(&delivery->lock);
-    delivery_act(delivery, &look);
+    OPAL_THREAD_UNLOCK(&liveness->lock);
+    look_act(liveness, &look);
 }
 
 static void quiet_look_at(struct peer *peer, void *now)
@@ -553,8 +475,8 @@ static void quiet_look_at(struct peer *peer, void *now)
 static void lanes_look(struct peer *peer, void *unused)
 {
     (void) unused;
-    if (any_lane_is_quiet(peer))
-        delivery_lane_watch(&peer->lanes[0]);
+    if (has_to_be_asked(peer))
+        lane_watch(&peer->lanes[0]);
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */
@@ -581,13 +503,13 @@ static void watch_all(void)
         watch.lanes_ns = now;
         peers_visit(lanes_look, NULL);
     }
-    struct delivery *round = schedule_take();
+    struct liveness *round = schedule_take();
     while (round) {
-        struct delivery *delivery = round;
-        round = delivery->next_watched;
-        atomic_store_explicit(&delivery->watched, false, memory_order_release); /* schedule_add */
-        if (delivery_look(delivery, now))
-            schedule_add(delivery);
+        struct liveness *liveness = round;
+        round = liveness->next_watched;
+        atomic_store_explicit(&liveness->watched, false, memory_order_release); /* schedule_add */
+        if (peer_look(liveness, now))
+            schedule_add(liveness);
     }
 }
 

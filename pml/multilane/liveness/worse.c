@@ -16,11 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/sockets.h"
 #include "base/tool_events.h"
-#include "common/compat/tcp.h"
 #include "contact/peer_lanes.h"
-#include "delivery/delivery_state.h"
+#include "liveness/liveness.h"
 #include "liveness/errors.h"
 #include "plan/peer_class.h"
 #include "plan/stripe.h"
@@ -97,11 +95,8 @@ static void speeds_sample(struct peer *peer, struct sample *samples)
 
 static bool repeats(const struct lane *lane, uint64_t *sent, uint64_t *repeated)
 {
-    if (lane->extension)
-        return lane->extension->repeats &&
-               lane->extension->repeats(lane->btl, lane->endpoint, sent, repeated);
-    return compat_is_tcp(lane->btl) &&
-           socket_repeats(compat_tcp_socket(lane->btl, lane->endpoint), sent, repeated);
+    return lane->extension && lane->extension->repeats &&
+           lane->extension->repeats(lane->btl, lane->endpoint, sent, repeated);
 }
 
 /* Below 0: not enough was sent since the last one. */
@@ -186,12 +181,12 @@ static bool is_beyond(struct lane_past *past, double value, double least, bool i
 
 static void why_set(struct lane *lane, const char *why)
 {
-    struct delivery *delivery = delivery_find(lane->peer);
-    if (delivery)
-        OPAL_THREAD_LOCK(&delivery->lock);
+    struct liveness *liveness = liveness_find(lane->peer);
+    if (liveness)
+        OPAL_THREAD_LOCK(&liveness->lock);
     snprintf(history_of(lane)->why, sizeof(history_of(lane)->why), "%s", why);
-    if (delivery)
-        OPAL_THREAD_UNLOCK(&delivery->lock);
+    if (liveness)
+        OPAL_THREAD_UNLOCK(&liveness->lock);
 }
 
 static void reserve_begin(struct lane *lane, uint64_t now)

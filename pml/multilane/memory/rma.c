@@ -275,7 +275,7 @@ int rma_fence(struct rma *rma)
 {
     for (uint32_t i = 0; i < rma->count; i++) {
         struct rma_lane *used = &rma->lanes[i];
-        if (!atomic_load_explicit(&used->failed, memory_order_relaxed) || !used->lane->renewable)
+        if (!atomic_load_explicit(&used->failed, memory_order_relaxed) || !used->lane->returns)
             continue;
         int rc = lane_fence(used->lane);
         if (rc != OMPI_SUCCESS)

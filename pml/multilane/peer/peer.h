@@ -45,7 +45,7 @@ struct peer {
     _Atomic uint32_t device_changes; /* what is known of devices, as its plan has it; relaxed */
     _Atomic uint32_t heard_before;   /* by timer.c: the next message in turn, when it last sent */
 
-    struct delivery *_Atomic delivery; /* null until a message has to be kept */
+    struct liveness *_Atomic liveness; /* null until one of its lanes has to be looked at */
 
     /* Low half: the next message number. High half: units drawn so far (flow.h). Relaxed, by all
      * sending threads: counter_add. After 2^32 messages the carry adds one unit, which does no

@@ -415,7 +415,7 @@ struct class_key {
     const mca_btl_base_module_t *btl;
     mca_btl_base_module_sendi_fn_t sendi;
     size_t largest;
-    bool is_self, framed, in_place, takes_device;
+    bool is_self, in_place, takes_device;
     struct multilane_lane_attributes declared;
     float round_trip_s;
     uint32_t device_changes;
@@ -442,7 +442,6 @@ static bool key_of_peer(const struct peer *peer, struct class_key *key)
     key->sendi = lane->sendi;
     key->largest = lane->largest;
     key->is_self = peer->is_self;
-    key->framed = lane->framed;
     key->in_place = lane->in_place;
     key->takes_device = lane->takes_device;
     key->round_trip_s = lane->round_trip_s;

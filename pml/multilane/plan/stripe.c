@@ -101,43 +101,12 @@ static bool has_enough(const struct lane_speed *speed)
     return under_way(speed) >= window;
 }
 
-/* A peer that reports nothing for so long computes: what is sent then delays no small message that
- * it would take. Longer than what lies before its port takes where nothing was bounded yet. */
-#define PATIENCE_NS UINT64_C(1000000000)
-
-/* The peer allows no more for now. What it has not reported after that time was lost on the way, as
- * framed lanes may lose it, or is not missed by it: it fills the lane no more. */
-static bool is_full(struct lane *lane)
-{
-    uint64_t bound = stripe_bound(lane);
-    if (OPAL_LIKELY(bound == 0) || under_way(&lane->speed) < bound)
-        return false;
-    if (clock_now_ns() - speed_load(&lane->speed.heard_ns) < PATIENCE_NS)
-        return true;
-    stripe_lane_lost(lane);
-    return false;
-}
-
-/* A bounded lane takes pieces of half of its bound, so that one is on its way while the other is
- * reported; and, beyond the bound, little of a message that must begin. */
-static void piece_bound(struct lane *lane, size_t *size)
-{
-    size_t most = stripe_bound(lane) / 2 & ~(PIECE_ALIGN - 1);
-    if (OPAL_LIKELY(most == 0))
-        return;
-    counter_add(&multilane.bounded_pieces, 1);
-    most = most < PIECE_MIN ? PIECE_MIN : most;
-    most = is_full(lane) ? PIECE_ALIGN : most;
-    *size = *size < most ? *size : most;
-}
-
 /* The lane on which the next piece arrives first. */
 struct choice {
     size_t most, left; /* of a piece, of the message */
     double best_s;
     size_t size;
     int index; /* below 0: no lane yet */
-    bool full; /* there was a lane on which the peer allows no more */
 };
 
 static struct choice choice_of(size_t total, size_t left, int lanes)
@@ -158,18 +127,6 @@ static void choice_weigh(struct choice *choice, int index, const struct lane_spe
         choice->best_s = lane_s;
         choice->size = piece;
     }
-}
-
-/* A lost lane takes nothing; the bytes that it lost fill it until they are written off. */
-static void choice_weigh_lane(struct choice *choice, int index, struct lane *lane,
-                              enum stripe_wait wait)
-{
-    if (!lane_carries(lane))
-        return;
-    if (wait != STRIPE_FOR_NOTHING && is_full(lane))
-        choice->full = true;
-    else
-        choice_weigh(choice, index, &lane->speed);
 }
 
 struct lane *stripe_instead(struct lane *lane, size_t size)
@@ -212,28 +169,21 @@ static struct lane *only_lane(const struct route *route, struct peer *peer, size
 }
 
 struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t total, size_t *size,
-                           enum stripe_wait wait)
+                           bool waits)
 {
-    if (OPAL_LIKELY(route->lane_count == 1)) {
-        struct lane *only = only_lane(route, peer, total);
-        if (OPAL_UNLIKELY(!only))
-            return NULL;
-        if (wait != STRIPE_FOR_NOTHING && is_full(only))
-            return NULL;
-        piece_bound(only, size);
-        return only;
-    }
+    if (OPAL_LIKELY(route->lane_count == 1))
+        return only_lane(route, peer, total);
     struct choice choice = choice_of(total, *size, route->lane_count);
     for (int i = 0; i < route->lane_count; i++)
-        choice_weigh_lane(&choice, i, route_lane(route, peer, i), wait);
+        if (lane_carries(route_lane(route, peer, i)))
+            choice_weigh(&choice, i, &route_lane(route, peer, i)->speed);
     if (choice.index < 0)
-        return choice.full ? NULL : stripe_whole(route, peer, total);
+        return stripe_whole(route, peer, total);
     struct lane *best = route_lane(route, peer, choice.index);
     /* Never waits for a lane that may break: bytes that it loses are never reported. */
-    if (wait == STRIPE_FOR_LANE && !lane_may_break(best) && has_enough(&best->speed))
+    if (waits && !best->returns && has_enough(&best->speed))
         return NULL;
     *size = choice.size;
-    piece_bound(best, size);
     return best;
 }
 
@@ -316,8 +266,6 @@ void stripe_seen(struct lane *lane, const struct wire_seen *seen)
     struct lane_speed *speed = &lane->speed;
     if (seen->bytes > speed_load(&speed->sent) || seen->bytes < speed_load(&speed->seen))
         return; /* an old report, or impossible */
-    speed_store(&speed->bound, seen->bound);
-    speed_store(&speed->heard_ns, clock_now_ns());
     if (seen->bytes == speed_load(&speed->seen))
         return;
     speed_store(&speed->seen, seen->bytes);

@@ -8,17 +8,10 @@
 #include "peer/peer.h"
 #include "plan/peer_class.h"
 
-/* What a piece waits for: */
-enum stripe_wait {
-    STRIPE_FOR_NOTHING, /* the first part of an eager message: later messages would wait for it */
-    STRIPE_FOR_PEER,    /* while the peer allows no more under way (inflow.h) */
-    STRIPE_FOR_LANE     /* also while the best lane is busy, where waiting for it is better */
-};
-
 /* The lane for the next piece, and its largest size: `size` bytes are left of `total`. Null: it
- * waits. */
+ * waits; with `waits` also while the best lane is busy, where waiting for it is better. */
 struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t total, size_t *size,
-                           enum stripe_wait wait);
+                           bool waits);
 
 /* With so much under way a lane's neighbour may be idle. */
 #define BUSY_BYTES ((size_t) 64 << 10)
@@ -35,27 +28,16 @@ static inline struct lane *stripe_whole(const struct route *route, struct peer *
     return OPAL_LIKELY(!lane->returns) ? lane : stripe_instead(lane, size);
 }
 
-/* A whole message of more counts among those that the peer bounds, and goes in parts then. */
-#define STRIPE_LARGE_BYTES ((size_t) 32 << 10)
-
 /* The size of the next fragment of `left` bytes on a lane that takes `most`: as few fragments as
  * possible, of about equal size, in whole cache lines. After a full fragment a short one would
  * arrive while the receiver still copies; of two halves it copies one meanwhile. */
 size_t stripe_fragment(size_t left, size_t most);
 
-/* The most bytes that may be under way on a lane; 0: any number. Relaxed: see stripe.c. */
-static inline uint64_t stripe_bound(const struct lane *lane)
-{
-    return atomic_load_explicit(&lane->speed.bound, memory_order_relaxed);
-}
-
 /* Marks the header of a piece as counted, so that the receiver reports it. Not needed where the
- * plan uses one lane at a time and the receiver sets no bound, nor for whole messages. */
-static inline void stripe_set_counted(const struct route *route, const struct lane *lane,
-                                      void *header)
+ * plan uses one lane at a time, nor for whole messages. */
+static inline void stripe_set_counted(const struct route *route, void *header)
 {
-    ((struct wire_base *) header)->traits =
-        route->counted || OPAL_UNLIKELY(stripe_bound(lane)) ? WIRE_STRIPED : 0;
+    ((struct wire_base *) header)->traits = route->counted ? WIRE_STRIPED : 0;
 }
 
 /* A counted piece was given to a lane. */

@@ -6,7 +6,6 @@
 
 #include "base/multilane.h"
 #include "delivery/control.h"
-#include "delivery/delivery.h"
 #include "plan/stripe.h"
 
 int post_by_request(const struct outgoing *out, const struct route *route)
@@ -50,7 +49,7 @@ int eager_expect_ack(struct send_request *request)
 static size_t kept_cost(const struct send_request *request)
 {
     const struct lane *lane = route_lane(request->route, request->out.peer, 0);
-    size_t least = lane->framed ? 0 : lane->btl->btl_eager_limit;
+    size_t least = lane->btl->btl_eager_limit;
     return request->out.size < least ? least : request->out.size;
 }
 
@@ -91,28 +90,6 @@ int eager_post_packed(const struct outgoing *out, struct lane *lane)
     return rc;
 }
 
-static void message_write(const struct outgoing *out, struct frame *frame, size_t header)
-{
-    unsigned char *message = frame_message(frame);
-    (void) comm_write_match(out->comm, out->peer, message, WIRE_EAGER, out->sequence, out->tag,
-                            out->answer);
-    outgoing_copy(out, message + header);
-}
-
-static int kept_by_frame(struct send_request *request, struct lane *lane)
-{
-    const struct outgoing *out = &request->out;
-    size_t header = comm_match_length(out->comm, out->peer, out->answer);
-    int rc;
-    struct frame *frame = frame_begin(lane, header + out->size, &rc);
-    if (!frame)
-        return rc;
-    message_write(out, frame, header);
-    counter_add(&multilane.copied_bytes, out->size);
-    frame_send(frame, header + out->size, false, kept_left, request);
-    return LANE_UNDER_WAY;
-}
-
 static int kept_by_fragment(struct send_request *request, struct lane *lane)
 {
     const struct outgoing *out = &request->out;
@@ -137,7 +114,7 @@ static int eager_send_kept(struct send_request *request)
     struct lane *lane = stripe_whole(request->route, peer, request->out.size);
     if (!lane || !peer_queue(peer, cost))
         return LANE_AGAIN;
-    int rc = lane->framed ? kept_by_frame(request, lane) : kept_by_fragment(request, lane);
+    int rc = kept_by_fragment(request, lane);
     if (rc == LANE_UNDER_WAY)
         return OMPI_SUCCESS;
     peer_unqueue(peer, cost);

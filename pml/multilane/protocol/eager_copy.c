@@ -12,19 +12,8 @@ static int eager_copy_post(const struct outgoing *out, const struct route *route
     return OPAL_LIKELY(eager_in_place(out, lane)) ? LANE_LEFT : eager_post_packed(out, lane);
 }
 
-/* A large one goes in parts where the peer bounds what is under way: parts are counted. */
-static int eager_copy_start(struct send_request *request)
-{
-    const struct outgoing *out = &request->out;
-    if (OPAL_LIKELY(out->size <= STRIPE_LARGE_BYTES || out->memory.kind != MEMORY_HOST ||
-                    !stripe_bound(route_lane(request->route, out->peer, 0))))
-        return eager_start(request);
-    request->protocol = protocols.of_model[MODEL_EAGER_ZCOPY];
-    return request->protocol->start(request);
-}
-
 const struct protocol eager_copy = {
     .name = "eager-copy",
     .post = eager_copy_post,
-    .start = eager_copy_start,
+    .start = eager_start,
 };

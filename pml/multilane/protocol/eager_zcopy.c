@@ -11,8 +11,8 @@
 
 /* Each fragment describes the whole message, so the first one to arrive is as good as any. A
  * message in a single fragment looks like any other eager one. */
-static size_t eager_zcopy_header(struct send_request *request, const struct lane *lane,
-                                 size_t offset, bool is_whole, void *bytes)
+static size_t eager_zcopy_header(struct send_request *request, size_t offset, bool is_whole,
+                                 void *bytes)
 {
     const struct outgoing *out = &request->out;
     if (is_whole)
@@ -23,7 +23,7 @@ static size_t eager_zcopy_header(struct send_request *request, const struct lane
     struct wire_part part = {.size = out->size, .offset = offset};
     size_t rest = sizeof(part) - sizeof(part.match);
     memcpy((char *) bytes + length, (char *) &part + sizeof(part.match), rest);
-    stripe_set_counted(request->route, lane, bytes);
+    stripe_set_counted(request->route, bytes);
     length += rest;
     if (offset == 0 && offer_is_made(request)) {
         struct wire_offer offer;
@@ -40,18 +40,15 @@ static int eager_zcopy_part(struct send_request *request, size_t offset, size_t 
     struct peer *peer = request->out.peer;
     struct lane *lane = route_lane(request->route, peer, 0);
     unsigned char header[WIRE_PART_HEADER_MAX];
-    bool is_whole = request->route->lane_count == 1 && !stripe_bound(lane) &&
+    bool is_whole = offset == 0 && request->route->lane_count == 1 &&
                     request->out.size + WIRE_EAGER_HEADER_MAX <= lane_largest_send(lane);
-    /* A bound that comes meanwhile makes no part of the rest whole. */
-    is_whole = is_whole && offset == 0;
     if (is_whole)
         lane = stripe_whole(request->route, peer, request->out.size);
     else
-        lane = stripe_choose(request->route, peer, request->out.size, size,
-                             offset == 0 ? STRIPE_FOR_NOTHING : STRIPE_FOR_PEER);
+        lane = stripe_choose(request->route, peer, request->out.size, size, false);
     if (OPAL_UNLIKELY(!lane)) /* as in piece_send_data */
         return lost_or_dead(peer) ? OMPI_ERR_UNREACH : LANE_AGAIN;
-    size_t length = eager_zcopy_header(request, lane, offset, is_whole, header);
+    size_t length = eager_zcopy_header(request, offset, is_whole, header);
     return piece_send(request, lane, header, length, offset, size, is_whole);
 }
 

@@ -79,7 +79,7 @@ static void fin_send(struct send_request *request, struct rma_lane *used)
 static bool fin_follows(const struct rma *rma)
 {
     const struct lane *lane = rma->lanes[0].lane;
-    return rma->count == 1 && lane->keeps_order && !lane_may_break(lane);
+    return rma->count == 1 && lane->keeps_order && !lane->returns;
 }
 
 static int rndv_put_piece(struct transfer *transfer, size_t offset, size_t *size)

@@ -10,7 +10,7 @@
 #include "base/multilane.h"
 #include "multilane/measure.h"
 #include "contact/contact.h"
-#include "delivery/delivery_state.h"
+#include "liveness/liveness.h"
 #include "plan/learning.h"
 #include "plan/peer_class.h"
 #include "report/page_fill.h"
@@ -96,14 +96,14 @@ static void alone_add(const struct route *route, void *with)
 
 static void why_copy(const struct lane *lane, char *why, size_t room)
 {
-    struct delivery *delivery = delivery_find(lane->peer);
+    struct liveness *liveness = liveness_find(lane->peer);
     const char *text = "";
     uint32_t kind;
-    if (delivery)
-        OPAL_THREAD_LOCK(&delivery->lock);
+    if (liveness)
+        OPAL_THREAD_LOCK(&liveness->lock);
     snprintf(why, room, "%s", lane_trouble(lane, &kind, &text) ? text : "");
-    if (delivery)
-        OPAL_THREAD_UNLOCK(&delivery->lock);
+    if (liveness)
+        OPAL_THREAD_UNLOCK(&liveness->lock);
 }
 
 static int measure_state(int rank, uint32_t index, uint64_t *bytes, char *why, size_t room)

@@ -132,10 +132,6 @@ int counters_register(const mca_base_component_t *component)
          "Bytes of messages that were copied, to be kept until their lane has sent them or the "
          "peer has them",
          &multilane.copied_bytes},
-        {"bounded_pieces",
-         "Pieces of large messages sent within the bound of a receiver to which others send as "
-         "well",
-         &multilane.bounded_pieces},
         {"taken_rests",
          "Messages whose rest this process copied by itself, because their sender was outside of "
          "MPI",
@@ -143,7 +139,6 @@ int counters_register(const mca_base_component_t *component)
         {"lanes_lost", "Times that a lane to a peer was left out", &multilane.lanes_lost},
         {"lanes_returned", "Times that such a lane was taken back", &multilane.lanes_returned},
         {"resent_messages", "Messages sent again over another lane", &multilane.resent_messages},
-        {"duplicate_messages", "Messages that came twice", &multilane.duplicates},
     };
     int rc = OMPI_SUCCESS;
     counted_count = 0;

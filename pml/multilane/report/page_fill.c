@@ -11,7 +11,7 @@
 #include "base/multilane.h"
 #include "base/own_page.h"
 #include "common/compat/collective.h"
-#include "delivery/delivery_state.h"
+#include "liveness/liveness.h"
 #include "liveness/drain.h"
 #include "match/comm.h"
 #include "match/inbound.h"
@@ -108,18 +108,14 @@ static bool receiving_fill(struct peer *peer, struct page_peer *row)
     return true;
 }
 
-static void delivery_fill(const struct peer *peer, struct page_peer *row)
+/* Lanes that have something under way: one message at least. */
+static uint32_t unacknowledged(const struct peer *peer)
 {
-    struct delivery *delivery = delivery_find(peer);
     double unused;
-    row->unacknowledged = 0;
-    for (int i = 0; i < peer_lane_count(peer); i++) /* one of ours counts bytes: one at least */
-        row->unacknowledged += lane_under_way(&peer->lanes[i], 0, &unused) > 0;
-    if (!delivery || OPAL_THREAD_TRYLOCK(&delivery->lock) != 0)
-        return;
-    if (delivery->first)
-        row->unacknowledged += delivery->next - delivery->acknowledged;
-    OPAL_THREAD_UNLOCK(&delivery->lock);
+    uint32_t count = 0;
+    for (int i = 0; i < peer_lane_count(peer); i++)
+        count += lane_under_way(&peer->lanes[i], 0, &unused) > 0;
+    return count;
 }
 
 /* One that was never needed may never have been tried. */
@@ -134,21 +130,12 @@ static bool is_drained(const struct lane *lane)
     return lane_is_out(lane, LANE_OUT_DRAINED) && lane_is_lost(lane);
 }
 
-/* Was something given to the lane that may not be there yet? Also where the lock is taken. */
+/* Was something given to the lane that may not be there yet? */
 static bool is_busy(const struct lane *lane)
 {
-    struct delivery *delivery = delivery_find(lane->peer);
     double unused;
-    bool is_busy = speed_load(&lane->copy_speed.sent) > speed_load(&lane->copy_speed.seen) ||
-                   lane_under_way(lane, 0, &unused) > 0;
-    if (!delivery || is_busy)
-        return is_busy;
-    if (OPAL_THREAD_TRYLOCK(&delivery->lock) != 0)
-        return true;
-    for (const struct frame *frame = delivery->first; frame && !is_busy; frame = frame->next)
-        is_busy = frame->lane == lane;
-    OPAL_THREAD_UNLOCK(&delivery->lock);
-    return is_busy;
+    return speed_load(&lane->copy_speed.sent) > speed_load(&lane->copy_speed.seen) ||
+           lane_under_way(lane, 0, &unused) > 0;
 }
 
 bool lane_trouble(const struct lane *lane, uint32_t *kind, const char **why)
@@ -173,7 +160,7 @@ bool lane_trouble(const struct lane *lane, uint32_t *kind, const char **why)
 static void trouble_add(const struct peer *peer, const struct lane *lane)
 {
     struct page_trouble *row = &own_page->troubles[own_page->trouble_count];
-    struct delivery *delivery = delivery_find(peer);
+    struct liveness *liveness = liveness_find(peer);
     const char *why;
     uint32_t kind;
     if (own_page->trouble_count == PAGE_TROUBLES || !lane_trouble(lane, &kind, &why) ||
@@ -184,10 +171,10 @@ static void trouble_add(const struct peer *peer, const struct lane *lane)
     row->peer = (struct page_process){peer->name.jobid, peer->name.vpid};
     row->kind = kind;
     snprintf(row->lane, PAGE_NAME, "%.*s", PAGE_NAME - 1, class_lane_name(lane));
-    if (!delivery || OPAL_THREAD_TRYLOCK(&delivery->lock) != 0)
+    if (!liveness || OPAL_THREAD_TRYLOCK(&liveness->lock) != 0)
         return;
     snprintf(row->why, sizeof(row->why), "%.*s", PAGE_WHY - 1, why);
-    OPAL_THREAD_UNLOCK(&delivery->lock);
+    OPAL_THREAD_UNLOCK(&liveness->lock);
 }
 
 static void peer_fill(struct peer *peer, struct page_peer *row)
@@ -199,7 +186,7 @@ static void peer_fill(struct peer *peer, struct page_peer *row)
     row->flags = peer_is_lost(peer) ? PAGE_PEER_LOST : 0;
     sending_fill(peer, row);
     receiving_fill(peer, row);
-    delivery_fill(peer, row);
+    row->unacknowledged = unacknowledged(peer);
     row->lanes =
         atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* peer_take_lanes */
     row->lanes_down = 0;

@@ -7,7 +7,6 @@
 #include "base/datatype.h"
 #include "base/multilane.h"
 #include "peer/control_message.h"
-#include "delivery/delivery.h"
 #include "plan/stripe.h"
 
 static bool is_marked(const void *header)
@@ -44,23 +43,6 @@ piece_registration(struct send_request *request, struct lane *lane, const struct
     if (!request->route->in_place || !lane->in_place || !piece->is_users)
         return NULL;
     return rma_in_place(&request->rma, lane, (char *) request->out.data, request->out.size);
-}
-
-/* On a framed lane: a copy of the piece is kept. */
-static int piece_send_kept(const struct piece *piece, struct transfer *transfer, struct lane *lane,
-                           const void *header, size_t header_length)
-{
-    int rc;
-    size_t length = header_length + piece->size;
-    struct frame *frame = frame_begin(lane, length, &rc);
-    if (!frame)
-        return rc;
-    unsigned char *message = frame_message(frame);
-    memcpy(message, header, header_length);
-    piece_copy(piece, message + header_length);
-    counter_add(&multilane.copied_bytes, piece->size);
-    frame_send(frame, length, is_marked(header), piece_left, transfer);
-    return OMPI_SUCCESS;
 }
 
 /* Into the lane's own memory. */
@@ -111,8 +93,6 @@ static int piece_send_from(struct send_request *request, struct piece *piece,
     piece->size = stripe_fragment(wanted, piece_most(piece, lane, header_length));
     if (OPAL_UNLIKELY(lost_or_dead(lane->peer)))
         return OMPI_ERR_UNREACH;
-    if (lane->framed)
-        return piece_send_kept(piece, transfer, lane, header, header_length);
     mca_btl_base_registration_handle_t *registration = piece_registration(request, lane, piece);
     if (OPAL_UNLIKELY(all && piece->size < wanted))
         return OMPI_ERR_VALUE_OUT_OF_BOUNDS;
@@ -157,12 +137,12 @@ int piece_send_data(struct send_request *request, struct transfer *transfer, con
     unsigned char header[WIRE_EAGER_HEADER_MAX];
     const struct outgoing *out = &request->out;
     struct wire_data data = {.receiver = request->receiver, .offset = offset};
-    struct lane *lane = stripe_choose(request->route, out->peer, out->size, size, STRIPE_FOR_LANE);
+    struct lane *lane = stripe_choose(request->route, out->peer, out->size, size, true);
     if (!lane) /* a lost receiver reports nothing: its lanes would stay full for ever */
         return lost_or_dead(out->peer) ? OMPI_ERR_UNREACH : LANE_AGAIN;
     unsigned char *end = peer_write_base(out->peer, header, WIRE_DATA, 0);
     memcpy(end, &data, sizeof(data));
-    stripe_set_counted(request->route, lane, header);
+    stripe_set_counted(request->route, header);
     struct piece piece = {.out = out,
                           .data = copy        ? copy
                                   : out->data ? out->data + offset

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/own_page.h"
 #include "delivery/control.h"
-#include "delivery/inflow.h"
+#include "delivery/seen.h"
 #include "delivery/seen.h"
 #include "match/inbound.h"
 #include "base/multilane.h"
@@ -397,8 +397,6 @@ void recv_request_send_rtr(struct recv_request *request, struct lane *lane, size
     control_write(&message, peer, WIRE_RTR, &rtr, sizeof(rtr));
     control_append(&message, key_bytes, wire_keys_length(&rtr.key));
     handle_goes_out(request);
-    if (method == WIRE_BY_SEND)
-        inflow_asked(peer);
     /* A sender that proposed a put expects this RTR, see send_request_expect. */
     if (method == WIRE_BY_PUT && request->is_expected)
         control_send_expected(lane, &message);

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
-#include "delivery/delivery_state.h"
 #include "plan/learning.h"
 
 /* Timers whose answer has not come. An answer may never come: then the oldest one is used again. */
@@ -181,7 +180,7 @@ static bool is_ahead(const struct peer *peer, size_t bytes)
     for (int i = 0; i < peer_lane_count(peer); i++)
         if (peer->lanes[i].returns && lane_under_way(&peer->lanes[i], 0, &unused) >= bytes)
             return true;
-    return delivery_is_ahead(peer, bytes);
+    return false;
 }
 
 static enum class_buffer as_stream(const struct outgoing *out, struct peer_class *class,

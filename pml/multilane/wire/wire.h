@@ -7,7 +7,7 @@
 
 /* The modex record (record.h) settles version and byte order once; no header repeats them.
  * Fields are in host byte order, which the record has found equal at both ends. */
-#define WIRE_VERSION 15
+#define WIRE_VERSION 16
 
 /* One BTL tag for everything: the first of the tags that Open MPI gives to the PML. */
 #define WIRE_TAG 0x50
@@ -23,9 +23,8 @@ enum wire_type {
     WIRE_SEEN,      /* so many striped bytes have come on this lane */
     WIRE_NACK,      /* the receiver refuses the message: its communicator was revoked */
     WIRE_LANE,      /* the index of this lane at the sender */
-    WIRE_FRAME,     /* an envelope; the sender keeps the message in it until it is acknowledged */
-    WIRE_HEARD,     /* acknowledges frames */
-    WIRE_ASK,       /* is this lane alive? Answered on it by WIRE_HEARD */
+    WIRE_HEARD,     /* this lane is alive */
+    WIRE_ASK,       /* is it? Answered on it by WIRE_HEARD */
     WIRE_CANCEL,    /* so many bytes will not come */
     WIRE_GONE,      /* the sender counts the receiver as lost and takes nothing from it any more */
     WIRE_CREDIT,    /* new limits of flow control (flow.h) */
@@ -48,7 +47,7 @@ enum wire_flag {
 enum wire_trait {
     WIRE_STRIPED = 1, /* counts among the striped bytes of the lane (stripe.h) */
     WIRE_OFFERED = 4, /* of WIRE_PART: struct wire_offer follows the body */
-    WIRE_MOVED = 2    /* sent over another lane than the message, or that in the frame, is for */
+    WIRE_MOVED = 2    /* sent over another lane than it was written for */
 };
 
 struct wire_base {
@@ -173,26 +172,13 @@ struct wire_time {
 
 struct wire_seen {
     uint64_t bytes; /* all striped bytes since the lane exists */
-    uint64_t bound; /* most of them that the other end may have under way; 0: any number */
 };
 
 struct wire_lane {
     uint32_t index;
 };
 
-/* Precedes a whole message of any other type, on lanes that may lose messages. */
-struct wire_frame {
-    uint32_t number; /* of all frames to this peer */
-    uint32_t heard;  /* all frames of the other end with a smaller number have arrived */
-};
-
-struct wire_heard {
-    uint32_t heard;  /* as above */
-    uint32_t ask;    /* which WIRE_ASK this answers, 0 for none */
-    uint64_t beyond; /* bit i: frame heard + 1 + i has arrived as well */
-};
-
-struct wire_ask {
+struct wire_ask { /* also the body of WIRE_HEARD: which question it answers */
     uint32_t number;
     uint32_t reserved;
 };
@@ -224,9 +210,6 @@ struct wire_page {
     unsigned char bytes[WIRE_PAGE_BYTES];
 };
 
-/* No frame is sent so far ahead of the first unacknowledged one. */
-#define WIRE_FRAME_WINDOW 8192u
-
 /* The longest registration key, and all keys of one message together. The modex record tells
  * what the lanes of a process need. */
 #define WIRE_KEY_MAX 256
@@ -243,9 +226,6 @@ static inline uint64_t wire_keys_length(const struct wire_key *key)
 
 #define WIRE_PART_HEADER_MAX (WIRE_EAGER_HEADER_MAX + sizeof(struct wire_offer))
 
-#define WIRE_ENVELOPE_MAX                                                                          \
-    (sizeof(struct wire_base) + sizeof(struct wire_name) + sizeof(struct wire_frame))
-
 /* The longest control message. */
 #define WIRE_CONTROL_MAX                                                                           \
     (sizeof(struct wire_base) + sizeof(struct wire_name) + sizeof(struct wire_cid) +               \
@@ -260,8 +240,7 @@ _Static_assert(sizeof(struct wire_key) == 16, "layout of the wire");
 _Static_assert(sizeof(struct wire_rts) == 56, "layout of the wire");
 _Static_assert(sizeof(struct wire_rtr) == 56, "layout of the wire");
 _Static_assert(sizeof(struct wire_data) == 16, "layout of the wire");
-_Static_assert(sizeof(struct wire_frame) == 8, "layout of the wire");
-_Static_assert(sizeof(struct wire_heard) == 16, "layout of the wire");
+_Static_assert(sizeof(struct wire_ask) == 8, "layout of the wire");
 /* An 8-byte message and its headers leave room for a lane's own flag in a 64-byte line. */
 _Static_assert(sizeof(struct wire_base) + sizeof(struct wire_match) + 8 <= 56, "one line");
 

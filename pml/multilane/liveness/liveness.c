@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Questions to a peer and their answers, and changes of a lane's state. */
+#include "liveness/liveness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/multilane.h"
+#include "base/parameters.h"
+#include "liveness/schedule.h"
+#include "peer/control_message.h"
+#include "plan/stripe.h"
+
+static void liveness_free(struct liveness *liveness)
+{
+    OBJ_DESTRUCT(&liveness->lock);
+    free(liveness);
+}
+
+static struct liveness *liveness_new(struct peer *peer)
+{
+    struct liveness *liveness = calloc(1, sizeof(*liveness));
+    if (!liveness)
+        return NULL;
+    OBJ_CONSTRUCT(&liveness->lock, opal_mutex_t);
+    liveness->peer = peer;
+    /* Another thread may be here at the same time. */
+    struct liveness *none = NULL;
+    /* Release, against liveness_find; acquire, against the thread that was first. */
+    if (atomic_compare_exchange_strong_explicit(&peer->liveness, &none, liveness,
+                                                memory_order_acq_rel, memory_order_acquire)) {
+        schedule_begin();
+        return liveness;
+    }
+    liveness_free(liveness);
+    return none;
+}
+
+struct liveness *liveness_of(struct peer *peer)
+{
+    struct liveness *liveness = liveness_find(peer);
+    return liveness ? liveness : liveness_new(peer);
+}
+
+static void liveness_of_peer_free(struct peer *peer, void *unused)
+{
+    (void) unused;
+    struct liveness *liveness = liveness_find(peer);
+    if (liveness)
+        liveness_free(liveness);
+    atomic_store_explicit(&peer->liveness, NULL, memory_order_relaxed);
+}
+
+void livenesses_fini(void)
+{
+    peers_visit(liveness_of_peer_free, NULL);
+}
+
+bool lane_state_set(struct liveness *liveness, struct lane *lane, enum lane_state state,
+                    const char *why)
+{
+    if (lane_state(lane) == state || lane_state(lane) == LANE_BROKEN)
+        return false;
+    atomic_store_explicit(&lane->health.state, (uint8_t) state,
+                          memory_order_relaxed); /* lane_state */
+    if (state == LANE_BROKEN) /* what is under way on it may never be reported */
+        stripe_lane_lost(lane);
+    lane->health.has_changed = true;
+    lane->health.asked = 0;
+    lane->health.contrast_ns = 0;
+    lane->health.pause_ns = (uint64_t) parameters.suspect_ms * 1000000;
+    lane->health.asked_ns = active_time_ns();
+    snprintf(lane->health.why, sizeof(lane->health.why), "%s", why);
+    schedule_add(liveness);
+    return true;
+}
+
+/* The lane answers; those that were asked too and have not are held against it from now on. */
+static void lane_answered(struct liveness *liveness, struct lane *lane, uint32_t ask)
+{
+    struct lane_health *mine = &lane->health;
+    if (lane_state(lane) == LANE_SILENT)
+        lane_state_set(liveness, lane, LANE_UP, "answers again");
+    if (mine->asked && (int32_t) (ask - mine->asked) >= 0) {
+        mine->asked = 0;
+        mine->contrast_ns = 0;
+    }
+    for (int i = 0; i < peer_lane_count(liveness->peer); i++) {
+        struct lane_health *other = &liveness->peer->lanes[i].health;
+        if (other->asked && !other->contrast_ns)
+            other->contrast_ns = active_time_ns();
+    }
+}
+
+bool liveness_heard(struct peer *peer, struct lane *lane, const struct wire_ask *answer)
+{
+    struct liveness *liveness = liveness_find(peer);
+    if (!liveness)
+        return false;
+    OPAL_THREAD_LOCK(&liveness->lock);
+    bool good = liveness->lost || (int32_t) (liveness->ask - answer->number) >= 0;
+    if (good) {
+        liveness->alive_ns = active_time_ns();
+        if (lane)
+            lane_answered(liveness, lane, answer->number);
+    }
+    OPAL_THREAD_UNLOCK(&liveness->lock);
+    return good;
+}
+
+void liveness_asked(struct lane *lane, const struct wire_ask *ask)
+{
+    /* Without room now: the next question will be answered. */
+    if (lane && lane_state(lane) != LANE_BROKEN)
+        (void) control_send_bare(lane, WIRE_HEARD, ask, sizeof(*ask));
+}
+
+void liveness_end(struct liveness *liveness)
+{
+    OPAL_THREAD_LOCK(&liveness->lock);
+    liveness->lost = true;
+    OPAL_THREAD_UNLOCK(&liveness->lock);
+    for (int i = 0; i < peer_lane_count(liveness->peer); i++)
+        lane_return_none(&liveness->peer->lanes[i]);
+}
+
+bool lane_break(struct lane *lane, const char *what, const char *why)
+{
+    /* Also for a lane that has carried nothing yet: later messages go by another lane. */
+    struct liveness *liveness = lane->returns ? liveness_of(lane->peer) : NULL;
+    char text[sizeof(lane->health.why)];
+    if (!liveness)
+        return false;
+    snprintf(text, sizeof(text), "%s: %s", what, why);
+    OPAL_THREAD_LOCK(&liveness->lock);
+    (void) lane_state_set(liveness, lane, LANE_BROKEN, text);
+    OPAL_THREAD_UNLOCK(&liveness->lock);
+    return true;
+}
+
+void lane_watch(struct lane *lane)
+{
+    struct liveness *liveness = liveness_of(lane->peer);
+    if (!liveness)
+        return;
+    OPAL_THREAD_LOCK(&liveness->lock);
+    schedule_add(liveness);
+    OPAL_THREAD_UNLOCK(&liveness->lock);
+}
