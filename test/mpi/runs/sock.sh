@@ -2,7 +2,7 @@
 # btl/sock: connections that break at any byte, strangers at its ports, rails that are cut, and
 # parameters that make no sense.
 sock="--mca pml multilane --mca btl self,sock"
-elsewhere_only 'series=sock.@(bad-if|without-tcp|only-if-named|ipv6|faults.traffic-5*|faults.request|strangers)' \
+elsewhere_only 'series=sock.@(bad-if|without-tcp|unless-tcp-is-named|ipv6|faults.traffic-5*|faults.request|strangers)' \
     'asan=sock.@(bad-if|sizes-differ|faults.traffic-5*|faults.threads-4*|faults.request|strangers)'
 
 mpi_says sock.bad-if 'btl_sock_if is "10.0.0.0/40": "10.0.0.0/40" is no subnet' \
@@ -15,22 +15,16 @@ mpi_says sock.bad-lost 'btl_sock_lost_s is 0; it can be 1 to' \
 # shellcheck disable=SC2016
 mpi_says sock.sizes-differ 'has another btl_sock_max_send_size' 2 --mca pml multilane --mca btl "self,$sm,sock" -- \
     "$BASH" -c 'OMPI_MCA_btl_sock_max_send_size=$((131072 - 1024 * OMPI_COMM_WORLD_RANK)) exec "$0"' "$build/test/mpi/ring"
-# Beside it btl/tcp is not used.
-# shellcheck disable=SC2086
-sock_alone() {
+# Beside it btl/tcp is not used; nor is it where the job names tcp.
+sock_or_tcp() { # LANE OTHER [mpirun's arguments]
     local output
-    output=$(mpirun_run 2 --mca pml multilane --mca btl self,sock,tcp --mca pml_multilane_explain 1 -- ring 2>&1) ||
-        return 1
+    output=$(mpirun_run 2 --mca pml multilane "${@:3}" --mca pml_multilane_explain 1 -- ring 2>&1) || return 1
     printf '%s\n' "$output"
-    grep -q 'over sock:lo' <<<"$output" && ! grep -q 'tcp:' <<<"$output"
+    grep -q "over .*$1:" <<<"$output" && ! grep -q "$2:" <<<"$output"
 }
-check "${prefix}sock.without-tcp" sock_alone
-# Nothing of it is used that was not asked for.
-# shellcheck disable=SC2086
-sock_is_asked_for() {
-    ! mpirun_run 2 --mca pml multilane --mca pml_multilane_explain 1 -- ring 2>&1 | grep 'sock:'
-}
-check "${prefix}sock.only-if-named" sock_is_asked_for
+check "${prefix}sock.without-tcp" sock_or_tcp sock tcp --mca btl self,sock,tcp
+check "${prefix}sock.by-default" sock_or_tcp sock tcp
+check "${prefix}sock.unless-tcp-is-named" sock_or_tcp tcp sock --mca btl self,tcp
 
 if grep -q '^00000000000000000000000000000001 ' /proc/net/if_inet6 2>/dev/null; then
     # shellcheck disable=SC2086
