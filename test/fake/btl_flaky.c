@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A stand-in for lanes that fail: a BTL between processes of one node that, by a seed, drops,
- * delays, repeats and so reorders messages, fails completions, says that it is busy, dies and comes
- * back.
+/* A stand-in for lanes that break and give back what they carried: a BTL between processes of one
+ * node that, by a seed, delays messages, says that it is busy, fails, and loses all from some
+ * message on. It offers what btl/sock does (multilane/extension.h): it keeps each message until the
+ * other end has it, says for how long it is quiet, is fenced by notes, and is made anew.
  *
  * Each lane is a module with a datagram socket of its own, for which the kernel keeps ten messages
  * that were not read. One that it has no room for waits in order, and has not left before its
  * callback: its sender may never call progress again. Faults happen where a message is sent, so the
- * receiver needs no knowledge of them. The first lane never dies and never fails a completion,
- * unless a test wants that: something has to carry the job on.
+ * receiver needs no knowledge of them. The first lane never dies and never fails, unless a test
+ * wants that: something has to carry the job on.
+ *
+ * Messages are counted in sessions. Where one was lost, nothing of its session gets through any
+ * more; a lane that broke is in none until it was fenced and made anew.
  *
  * A test program can have one fault at an exact call instead: see btl_flaky.h. */
 #define _GNU_SOURCE
@@ -20,12 +24,14 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "btl_flaky.h"
 #include "common/compat/btl.h"
 #include "common/compat/modex.h"
 #include "common/compat/param.h"
+#include "multilane/extension.h"
 #include "opal/datatype/opal_convertor.h"
 #include "opal/mca/btl/base/base.h"
 #include "opal/util/output.h"
@@ -33,23 +39,26 @@
 #define LANES_MAX    4
 #define FRAGMENT_MAX ((size_t) 32 << 10)
 #define EAGER_MAX    ((size_t) 4 << 10)
+#define COPY_MAX     ((size_t) 64 << 10)
 #define RECEIVES_MAX 16 /* a turn */
+#define GREET_TURNS  16 /* between greetings of a new session */
 
 /* Faults are parts of 10,000 messages; turns are calls of progress. */
 static struct {
-    int seed, lanes, drop, twice, delay, busy, fail, die;
-    int sleep_turns, spared, rma, goodbye;
+    int seed, lanes, delay, busy, fail, die;
+    int sleep_turns, lost_ms, spared, rma, goodbye;
 } faults = {.seed = 1, .lanes = 2, .sleep_turns = 20000, .spared = 1};
 
 static const struct param params[] = {
     {"seed", PARAM_INT, &faults.seed, NULL, "of the faults; 0: none happens"},
     {"lanes", PARAM_INT, &faults.lanes, NULL, "how many lanes (1 to 4)"},
-    {"drop", PARAM_INT, &faults.drop, NULL, "of 10000 messages, how many vanish"},
-    {"twice", PARAM_INT, &faults.twice, NULL, "how many come twice"},
-    {"delay", PARAM_INT, &faults.delay, NULL, "how many are overtaken"},
+    {"delay", PARAM_INT, &faults.delay, NULL, "of 10000 messages, how many are held for a while"},
     {"busy", PARAM_INT, &faults.busy, NULL, "how often a lane has no room"},
-    {"fail", PARAM_INT, &faults.fail, NULL, "how many end in an error, which ends their lane"},
-    {"die", PARAM_INT, &faults.die, NULL, "after how many a lane is silent for sleep_turns"},
+    {"fail", PARAM_INT, &faults.fail, NULL, "how many break their lane, which says so"},
+    {"die", PARAM_INT, &faults.die, NULL,
+     "after how many a lane loses all, until it is made anew and sleep_turns are over"},
+    {"lost_ms", PARAM_INT, &faults.lost_ms, NULL,
+     "after so long a lane that loses all breaks by itself; 0: never"},
     {"rma", PARAM_INT, &faults.rma, NULL, "1: gets and puts as well"},
     {"goodbye", PARAM_INT, &faults.goodbye, NULL,
      "1: it closes like btl/tcp whose peer has closed first, with SIGPIPE"},
@@ -57,23 +66,33 @@ static const struct param params[] = {
     {"sleep_turns", PARAM_INT, &faults.sleep_turns, NULL, "calls of progress until it comes back"},
     {.name = NULL}};
 
-/* What was accepted, and is sent in a later turn or when the kernel has room; its callback comes
- * then. */
-struct held {
-    struct held *next;
-    uint64_t due; /* turn */
-    struct mca_btl_base_endpoint_t *to;
-    mca_btl_base_descriptor_t *descriptor;
-    mca_btl_base_tag_t tag;
+struct packet {
+    pid_t from;
+    uint32_t session;
+    uint32_t have; /* messages of that session that its sender has received */
+    uint32_t tag;  /* 0: no message, only the above */
 };
 
-struct packet {
-    struct packet *next;
-    uint64_t due; /* turn */
-    struct sockaddr_un to;
-    socklen_t to_length;
+/* Kept until the other end has it. */
+struct message {
+    opal_list_item_t super;
+    uint64_t due;                          /* turn in which it may be sent */
+    mca_btl_base_descriptor_t *descriptor; /* whose callback comes when it is sent; null: none */
     size_t length;
-    unsigned char bytes[]; /* the tag, and the message */
+    uint32_t tag;
+    unsigned char bytes[]; /* a packet, and `length` more */
+};
+
+/* A get or put. */
+struct copied {
+    struct copied *next;
+    uint64_t due; /* turn in which the kernel copies, and the callback comes */
+    bool gets;
+    void *local;
+    uint64_t remote;
+    size_t size;
+    mca_btl_base_rdma_completion_fn_t callback;
+    void *context, *data;
 };
 
 struct fragment {
@@ -82,11 +101,27 @@ struct fragment {
     unsigned char bytes[];
 };
 
-/* BTLs choose what it is. */
+/* BTLs choose what it is. Stays until the lane closes; its lane's lock guards it. */
 struct mca_btl_base_endpoint_t {
+    struct mca_btl_base_endpoint_t *next;
+    struct flaky *lane;
+    opal_proc_t *proc; /* null: Open MPI has not named it, or not any more */
     struct sockaddr_un to;
     socklen_t to_length;
     pid_t pid;
+    uint32_t session;
+    uint32_t acknowledged, have, told; /* messages of the session */
+    bool is_linked;                    /* the other end is in the session, too */
+    bool is_cut;                       /* a message was lost */
+    bool is_broken, tells;             /* `tells`: and the PML is to hear of it */
+    bool is_fenced;                    /* the other end's is broken, and it has `their_have` */
+    uint32_t their_have;
+    uint32_t past_session, past_have; /* the same of ours, of the last session that was linked */
+    opal_list_t sent, waiting; /* struct message */
+    struct copied *copied;
+    uint64_t since_ms; /* something is under way, and nothing of it has arrived */
+    multilane_returned returned;
+    void *returned_context;
 };
 
 struct flaky {
@@ -96,13 +131,10 @@ struct flaky {
     opal_mutex_t lock; /* guards what follows */
     uint64_t chance;
     uint64_t turn;
-    uint64_t awake_turn; /* until then what is sent vanishes */
-    bool is_broken;
+    uint64_t awake_turn; /* until then all is lost */
     bool is_cut;
     uint64_t connected_turn; /* what is sent before is held until then */
-    struct held *held, **held_last;
-    struct copied *copied;
-    struct packet *first, **last;
+    struct mca_btl_base_endpoint_t *endpoints;
     mca_btl_base_module_error_cb_fn_t error_callback;
 };
 
@@ -164,105 +196,288 @@ unsigned mca_btl_flaky_end(void)
     return plan.calls;
 }
 
-/* Counts a call, or for FLAKY_CUT also what is received. */
-static enum flaky_fault fault_now(struct flaky *lane)
+int mca_btl_flaky_is_whole(void)
 {
+    for (int i = 0; i < LANES_MAX; i++)
+        for (const struct mca_btl_base_endpoint_t *at = lanes[i].endpoints; at; at = at->next)
+            if (at->is_cut || at->is_broken || !at->is_linked)
+                return 0;
+    return 1;
+}
+
+/* Nothing is received any more, so that what is counted stays. */
+static void lane_break(struct mca_btl_base_endpoint_t *endpoint)
+{
+    endpoint->tells |= !endpoint->is_broken;
+    endpoint->is_broken = true;
+}
+
+/* Counts a call, or a message that has come where that can be the fault's. */
+static enum flaky_fault fault_now(struct mca_btl_base_endpoint_t *endpoint)
+{
+    struct flaky *lane = endpoint->lane;
     if (plan.fault == FLAKY_NONE || (plan.lane >= 0 && lane->index != plan.lane) ||
         ++plan.calls != plan.at)
         return FLAKY_NONE;
     if (plan.fault == FLAKY_CUT)
         lane->is_cut = true;
+    if (plan.fault == FLAKY_BREAK)
+        lane_break(endpoint);
     if (plan.fault == FLAKY_UNCONNECTED)
         lane->connected_turn = lane->turn + plan.rounds;
     return plan.fault;
 }
 
+/* --- messages -----------------------------------------------------------------------------------
+ */
+
+static struct message *message_take(opal_list_t *list)
+{
+    return (struct message *) opal_list_remove_first(list);
+}
+
+static unsigned char *message_bytes(struct message *message)
+{
+    return message->bytes + sizeof(struct packet);
+}
+
+static struct message *message_new(mca_btl_base_tag_t tag, size_t length)
+{
+    struct message *message = malloc(sizeof(*message) + sizeof(struct packet) + length);
+    if (!message)
+        abort();
+    OBJ_CONSTRUCT(&message->super, opal_list_item_t);
+    message->due = 0;
+    message->descriptor = NULL;
+    message->length = length;
+    message->tag = tag;
+    return message;
+}
+
+static void descriptor_end(struct mca_btl_base_endpoint_t *endpoint,
+                           mca_btl_base_descriptor_t *descriptor, int status)
+{
+    bool is_ours = descriptor->des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
+    if (status != OPAL_SUCCESS || descriptor->des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK)
+        descriptor->des_cbfunc(&endpoint->lane->super, endpoint, descriptor, status);
+    if (is_ours)
+        free(descriptor);
+}
+
+/* --- sessions; with the lane's lock held --------------------------------------------------------
+ */
+
+static void session_begin(struct mca_btl_base_endpoint_t *endpoint, uint32_t session)
+{
+    if (endpoint->is_linked) {
+        endpoint->past_session = endpoint->session;
+        endpoint->past_have = endpoint->have;
+    }
+    endpoint->session = session;
+    endpoint->acknowledged = endpoint->have = endpoint->told = endpoint->their_have = 0;
+    endpoint->is_linked = session == 1;
+    endpoint->is_cut = endpoint->is_broken = endpoint->tells = endpoint->is_fenced = false;
+}
+
+/* In the abstract namespace of the node. */
+static socklen_t address_of(pid_t pid, int index, struct sockaddr_un *address)
+{
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int length = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1,
+                          "multilane-flaky-%d-%d", (int) pid, index);
+    return (socklen_t) (offsetof(struct sockaddr_un, sun_path) + 1 + (size_t) length);
+}
+
+/* A message may come from a process before Open MPI names it. */
+static struct mca_btl_base_endpoint_t *endpoint_of(struct flaky *lane, pid_t pid)
+{
+    struct mca_btl_base_endpoint_t *at = lane->endpoints;
+    while (at && at->pid != pid)
+        at = at->next;
+    if (at)
+        return at;
+    at = calloc(1, sizeof(*at));
+    if (!at)
+        abort();
+    at->lane = lane;
+    at->pid = pid;
+    at->to_length = address_of(pid, lane->index, &at->to);
+    OBJ_CONSTRUCT(&at->sent, opal_list_t);
+    OBJ_CONSTRUCT(&at->waiting, opal_list_t);
+    session_begin(at, 1);
+    at->next = lane->endpoints;
+    lane->endpoints = at;
+    return at;
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
+}
+
+static bool is_under_way(struct mca_btl_base_endpoint_t *endpoint)
+{
+    return !opal_list_is_empty(&endpoint->sent) || !opal_list_is_empty(&endpoint->waiting) ||
+           endpoint->copied;
+}
+
+/* Something will be under way. */
+static void quiet_begins(struct mca_btl_base_endpoint_t *endpoint)
+{
+    if (!is_under_way(endpoint))
+        endpoint->since_ms = now_ms();
+}
+
+static uint64_t quiet_for_ms(struct mca_btl_base_endpoint_t *endpoint)
+{
+    return endpoint->is_broken || !is_under_way(endpoint) ? 0 : now_ms() - endpoint->since_ms;
+}
+
+static void acknowledge(struct mca_btl_base_endpoint_t *endpoint, uint32_t have)
+{
+    while ((int32_t) (have - endpoint->acknowledged) > 0 && !opal_list_is_empty(&endpoint->sent)) {
+        free(message_take(&endpoint->sent));
+        endpoint->acknowledged++;
+        endpoint->since_ms = now_ms();
+    }
+}
+
+/* Does the other end say that nothing of this session will come from it? Where none was linked it
+ * has sent nothing. */
+static bool is_fenced(const struct mca_btl_base_endpoint_t *endpoint)
+{
+    return endpoint->is_fenced || !endpoint->is_linked;
+}
+
+static bool is_over(struct mca_btl_base_endpoint_t *endpoint)
+{
+    return endpoint->is_broken && is_fenced(endpoint) && !is_under_way(endpoint);
+}
+
+/* The other end may be ahead: then it has given ours up, or ours was never linked. */
+static void session_heard(struct mca_btl_base_endpoint_t *endpoint, uint32_t session)
+{
+    if ((int32_t) (session - endpoint->session) <= 0)
+        return;
+    if (endpoint->is_linked || endpoint->is_broken)
+        lane_break(endpoint);
+    else
+        endpoint->session = session;
+}
+
 /* --- sending ------------------------------------------------------------------------------------
  */
 
-/* With the lane's lock held, as are all below: what is due goes, in order. */
-static void packets_go(struct flaky *lane)
+static bool is_silent(const struct flaky *lane)
 {
-    struct packet **at = &lane->first;
-    while (*at) {
-        struct packet *packet = *at;
-        if (packet->due > lane->turn) {
-            at = &packet->next; /* others overtake it */
-            continue;
-        }
-        ssize_t sent = sendto(lane->fd, packet->bytes, packet->length, MSG_DONTWAIT,
-                              (struct sockaddr *) &packet->to, packet->to_length);
-        if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS))
-            break;
-        *at = packet->next;
-        free(packet);
-    }
-    lane->last = &lane->first;
-    while (*lane->last)
-        lane->last = &(*lane->last)->next;
+    return lane->is_cut || lane->turn < lane->awake_turn;
 }
 
-static void packet_add(struct flaky *lane, const struct mca_btl_base_endpoint_t *to,
-                       mca_btl_base_tag_t tag, const mca_btl_base_segment_t *segments, size_t count,
-                       uint64_t due)
+/* Does a message, get or put get through now? */
+static bool gets_through(struct mca_btl_base_endpoint_t *endpoint)
 {
-    size_t length = 1;
-    for (size_t i = 0; i < count; i++)
-        length += segments[i].seg_len;
-    struct packet *packet = malloc(sizeof(*packet) + length);
-    if (!packet)
-        abort();
-    *packet =
-        (struct packet){.due = due, .to = to->to, .to_length = to->to_length, .length = length};
-    unsigned char *end = packet->bytes;
-    *end++ = tag;
-    for (size_t i = 0; i < count; i++) {
-        memcpy(end, segments[i].seg_addr.pval, segments[i].seg_len);
-        end += segments[i].seg_len;
-    }
-    *lane->last = packet;
-    lane->last = &packet->next;
+    endpoint->is_cut |= is_silent(endpoint->lane);
+    return !endpoint->is_cut;
 }
 
-/* Takes the last packet back, if it is due and the kernel had no room for it. */
-static bool last_taken_back(struct flaky *lane)
+/* False: the kernel has no room. */
+static bool packet_goes(struct mca_btl_base_endpoint_t *endpoint, uint32_t tag,
+                        unsigned char *bytes, size_t length)
 {
-    struct packet **at = &lane->first;
-    while (*at && (*at)->next)
-        at = &(*at)->next;
-    if (!*at || (*at)->due > lane->turn)
+    const struct packet packet = {
+        .from = getpid(), .session = endpoint->session, .have = endpoint->have, .tag = tag};
+    memcpy(bytes, &packet, sizeof(packet));
+    ssize_t sent = sendto(endpoint->lane->fd, bytes, sizeof(packet) + length, MSG_DONTWAIT,
+                          (struct sockaddr *) &endpoint->to, endpoint->to_length);
+    if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS))
         return false;
-    free(*at);
-    *at = NULL;
-    lane->last = at;
+    endpoint->told = endpoint->have;
     return true;
 }
 
-/* OPAL_ERR_OUT_OF_RESOURCE: the kernel has no room, and the message was not sent. */
-static int message_send(struct flaky *lane, const struct mca_btl_base_endpoint_t *to,
-                        mca_btl_base_tag_t tag, const mca_btl_base_segment_t *segments,
-                        size_t count)
+/* Tells what was received, and greets in a new session. */
+static void word_say(struct mca_btl_base_endpoint_t *endpoint)
 {
-    int rc = OPAL_SUCCESS;
-    OPAL_THREAD_LOCK(&lane->lock);
-    if (lane->index >= faults.spared && faults.die && lane->turn >= lane->awake_turn &&
+    unsigned char word[sizeof(struct packet)];
+    bool greets = !endpoint->is_linked && endpoint->lane->turn % GREET_TURNS == 0;
+    if (endpoint->is_broken || (endpoint->told == endpoint->have && !greets))
+        return;
+    if (endpoint->is_cut || is_silent(endpoint->lane))
+        endpoint->told = endpoint->have;
+    else
+        (void) packet_goes(endpoint, 0, word, 0);
+}
+
+/* A message, get or put is given to the lane. False: it is broken. What breaks it is taken as
+ * often as not, and given back later. */
+static bool is_taken(struct mca_btl_base_endpoint_t *endpoint)
+{
+    struct flaky *lane = endpoint->lane;
+    if (endpoint->is_broken)
+        return false;
+    if (lane->index >= faults.spared && faults.die && !is_silent(lane) &&
         happens(lane, 10000 / faults.die))
         lane->awake_turn = lane->turn + (uint64_t) faults.sleep_turns;
-    if (lane->is_broken || (lane->index >= faults.spared && happens(lane, faults.fail))) {
-        lane->is_broken = true;
-        rc = OPAL_ERR_UNREACH;
-    } else if (lane->turn >= lane->awake_turn && !lane->is_cut && !happens(lane, faults.drop)) {
-        uint64_t due =
-            happens(lane, faults.delay) ? lane->turn + chance_next(&lane->chance) % 200 : 0;
-        packet_add(lane, to, tag, segments, count, due);
-        packets_go(lane);
-        if (last_taken_back(lane))
-            rc = OPAL_ERR_OUT_OF_RESOURCE;
-        else if (happens(lane, faults.twice))
-            packet_add(lane, to, tag, segments, count, lane->turn);
+    if (lane->index < faults.spared || !happens(lane, faults.fail))
+        return true;
+    lane_break(endpoint);
+    return chance_next(&lane->chance) & 1;
+}
+
+/* False: it has to wait. */
+static bool message_goes(struct mca_btl_base_endpoint_t *endpoint, struct message *message)
+{
+    if (endpoint->is_broken || !endpoint->is_linked || message->due > endpoint->lane->turn)
+        return false;
+    if (gets_through(endpoint) &&
+        !packet_goes(endpoint, message->tag, message->bytes, message->length))
+        return false;
+    quiet_begins(endpoint);
+    opal_list_append(&endpoint->sent, &message->super);
+    return true;
+}
+
+/* 1: it has left; 0: it has to wait; OPAL_ERR_UNREACH: the lane is broken, and does not take it. */
+static int message_give(struct mca_btl_base_endpoint_t *endpoint, struct message *message)
+{
+    struct flaky *lane = endpoint->lane;
+    if (!is_taken(endpoint))
+        return OPAL_ERR_UNREACH;
+    if (message->due < lane->connected_turn)
+        message->due = lane->connected_turn;
+    if (happens(lane, faults.delay))
+        message->due = lane->turn + chance_next(&lane->chance) % 200;
+    return opal_list_is_empty(&endpoint->waiting) && message_goes(endpoint, message);
+}
+
+/* The first that waits. False: there is none, or it goes on waiting. */
+static bool waiting_goes(struct mca_btl_base_endpoint_t *endpoint,
+                         mca_btl_base_descriptor_t **descriptor)
+{
+    struct message *message = message_take(&endpoint->waiting);
+    if (message && message_goes(endpoint, message)) {
+        *descriptor = message->descriptor;
+        message->descriptor = NULL;
+        return true;
     }
-    OPAL_THREAD_UNLOCK(&lane->lock);
-    return rc;
+    if (message)
+        opal_list_prepend(&endpoint->waiting, &message->super);
+    return false;
+}
+
+static int waiting_go(struct mca_btl_base_endpoint_t *endpoint)
+{
+    mca_btl_base_descriptor_t *descriptor;
+    for (int count = 0;; count++) {
+        OPAL_THREAD_LOCK(&endpoint->lane->lock);
+        bool has_gone = waiting_goes(endpoint, &descriptor);
+        OPAL_THREAD_UNLOCK(&endpoint->lane->lock);
+        if (!has_gone)
+            return count;
+        descriptor_end(endpoint, descriptor, OPAL_SUCCESS);
+    }
 }
 
 static bool is_busy(struct flaky *lane)
@@ -277,8 +492,7 @@ static mca_btl_base_descriptor_t *flaky_alloc(mca_btl_base_module_t *btl,
                                               struct mca_btl_base_endpoint_t *endpoint,
                                               uint8_t order, size_t size, uint32_t flags)
 {
-    enum flaky_fault fault = fault_now((struct flaky *) btl);
-    (void) endpoint;
+    enum flaky_fault fault = fault_now(endpoint);
     if (size > FRAGMENT_MAX || fault == FLAKY_NO_ROOM || fault == FLAKY_BUSY ||
         is_busy((struct flaky *) btl))
         return NULL;
@@ -322,109 +536,46 @@ static mca_btl_base_descriptor_t *flaky_prepare(mca_btl_base_module_t *btl,
     return descriptor;
 }
 
-/* Does a message have to wait behind others, or for the connection? */
-static bool holds_back(struct flaky *lane)
+static struct message *message_of(const mca_btl_base_descriptor_t *descriptor,
+                                  mca_btl_base_tag_t tag)
 {
-    OPAL_THREAD_LOCK(&lane->lock);
-    bool holds = lane->held || lane->turn < lane->connected_turn;
-    OPAL_THREAD_UNLOCK(&lane->lock);
-    return holds;
-}
-
-/* OPAL_ERR_OUT_OF_RESOURCE: as message_send. */
-static int descriptor_send(struct flaky *lane, struct mca_btl_base_endpoint_t *endpoint,
-                           mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
-{
-    int rc =
-        message_send(lane, endpoint, tag, descriptor->des_segments, descriptor->des_segment_count);
-    if (rc == OPAL_ERR_OUT_OF_RESOURCE)
-        return rc;
-    bool is_ours = descriptor->des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
-    /* Errors come as often by the return as by the callback, or, as tcp has it, by both. */
-    uint64_t way = rc == OPAL_SUCCESS ? 1 : chance_next(&lane->chance) % 3;
-    if (way == 0)
-        return rc;
-    if (rc != OPAL_SUCCESS || descriptor->des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK)
-        descriptor->des_cbfunc(&lane->super, endpoint, descriptor, rc);
-    if (is_ours)
-        free(descriptor);
-    return way == 2 ? rc : 1;
-}
-
-static void descriptor_hold(struct flaky *lane, struct mca_btl_base_endpoint_t *endpoint,
-                            mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag,
-                            uint64_t due)
-{
-    struct held *held = malloc(sizeof(*held));
-    if (!held)
-        abort();
-    *held = (struct held){.due = due, .to = endpoint, .descriptor = descriptor, .tag = tag};
-    descriptor->des_flags |= MCA_BTL_DES_SEND_ALWAYS_CALLBACK; /* as tcp does */
-    OPAL_THREAD_LOCK(&lane->lock);
-    *lane->held_last = held;
-    lane->held_last = &held->next;
-    OPAL_THREAD_UNLOCK(&lane->lock);
-}
-
-/* Null: none is due. */
-static struct held *held_take(struct flaky *lane)
-{
-    OPAL_THREAD_LOCK(&lane->lock);
-    struct held *held = lane->held;
-    if (held && held->due > lane->turn)
-        held = NULL;
-    if (held)
-        lane->held = held->next;
-    if (!lane->held)
-        lane->held_last = &lane->held;
-    OPAL_THREAD_UNLOCK(&lane->lock);
-    return held;
-}
-
-static void held_return(struct flaky *lane, struct held *held)
-{
-    OPAL_THREAD_LOCK(&lane->lock);
-    held->next = lane->held;
-    lane->held = held;
-    if (!held->next)
-        lane->held_last = &held->next;
-    OPAL_THREAD_UNLOCK(&lane->lock);
-}
-
-/* In order: the first one that is not due, or has no room, keeps the others. */
-static int held_go(struct flaky *lane)
-{
-    struct held *held;
-    int count = 0;
-    while ((held = held_take(lane))) {
-        if (descriptor_send(lane, held->to, held->descriptor, held->tag) ==
-            OPAL_ERR_OUT_OF_RESOURCE) {
-            held_return(lane, held);
-            break;
-        }
-        free(held);
-        count++;
+    const mca_btl_base_segment_t *segments = descriptor->des_segments;
+    size_t length = 0;
+    for (size_t i = 0; i < descriptor->des_segment_count; i++)
+        length += segments[i].seg_len;
+    struct message *message = message_new(tag, length);
+    unsigned char *end = message_bytes(message);
+    for (size_t i = 0; i < descriptor->des_segment_count; i++) {
+        memcpy(end, segments[i].seg_addr.pval, segments[i].seg_len);
+        end += segments[i].seg_len;
     }
-    return count;
+    return message;
 }
 
 static int flaky_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                       mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
 {
     struct flaky *lane = (struct flaky *) btl;
-    enum flaky_fault fault = fault_now(lane);
+    enum flaky_fault fault = fault_now(endpoint);
     if (fault == FLAKY_NO_ROOM)
         return OPAL_ERR_TEMP_OUT_OF_RESOURCE;
-    if (fault != FLAKY_HELD && fault != FLAKY_BUSY && !holds_back(lane)) {
-        int rc = descriptor_send(lane, endpoint, descriptor, tag);
-        if (rc != OPAL_ERR_OUT_OF_RESOURCE)
-            return rc;
-    }
-    uint64_t due = lane->connected_turn;
+    struct message *message = message_of(descriptor, tag);
+    OPAL_THREAD_LOCK(&lane->lock);
     if (fault == FLAKY_HELD || fault == FLAKY_BUSY)
-        due = lane->turn + plan.rounds;
-    descriptor_hold(lane, endpoint, descriptor, tag, due);
-    return fault == FLAKY_BUSY ? OPAL_ERR_RESOURCE_BUSY : OPAL_SUCCESS;
+        message->due = lane->turn + plan.rounds;
+    int rc = message_give(endpoint, message);
+    if (rc == 0) {
+        message->descriptor = descriptor;
+        descriptor->des_flags |= MCA_BTL_DES_SEND_ALWAYS_CALLBACK; /* as tcp does */
+        quiet_begins(endpoint);
+        opal_list_append(&endpoint->waiting, &message->super);
+    }
+    OPAL_THREAD_UNLOCK(&lane->lock);
+    if (rc < 0)
+        free(message);
+    if (rc == 1)
+        descriptor_end(endpoint, descriptor, OPAL_SUCCESS);
+    return fault == FLAKY_BUSY && rc == 0 ? OPAL_ERR_RESOURCE_BUSY : rc;
 }
 
 static int flaky_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
@@ -433,60 +584,77 @@ static int flaky_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
                        mca_btl_base_descriptor_t **descriptor)
 {
     struct flaky *lane = (struct flaky *) btl;
-    mca_btl_base_segment_t segment;
-    (void) convertor;
-    memset(&segment, 0, sizeof(segment));
-    segment.seg_addr.pval = header;
-    segment.seg_len = header_size;
-    int rc = OPAL_ERR_OUT_OF_RESOURCE;
-    if (payload_size == 0 && header_size <= EAGER_MAX && !is_busy(lane) &&
-        fault_now(lane) == FLAKY_NONE && !holds_back(lane))
-        rc = message_send(lane, endpoint, tag, &segment, 1);
-    if (rc != OPAL_ERR_OUT_OF_RESOURCE)
-        return rc;
+    enum flaky_fault fault = fault_now(endpoint);
+    int rc = OPAL_ERR_RESOURCE_BUSY;
+    if (header_size + payload_size <= EAGER_MAX && !is_busy(lane) &&
+        (fault == FLAKY_NONE || fault == FLAKY_CUT || fault == FLAKY_BREAK)) {
+        struct message *message = message_new(tag, header_size + payload_size);
+        struct iovec part = {.iov_base = message_bytes(message) + header_size,
+                             .iov_len = payload_size};
+        uint32_t parts = 1;
+        memcpy(message_bytes(message), header, header_size);
+        if (payload_size > 0)
+            opal_convertor_pack(convertor, &part, &parts, &payload_size);
+        OPAL_THREAD_LOCK(&lane->lock);
+        rc = message_give(endpoint, message);
+        OPAL_THREAD_UNLOCK(&lane->lock);
+        if (rc == 1)
+            return OPAL_SUCCESS;
+        free(message);
+        rc = OPAL_ERR_OUT_OF_RESOURCE;
+    }
     if (descriptor)
         *descriptor = flaky_alloc(btl, endpoint, order, header_size + payload_size, flags);
-    return OPAL_ERR_RESOURCE_BUSY;
+    return rc;
 }
 
-/* --- gets and puts, which the kernel copies at once ----------------------------------------------
+/* --- gets and puts, which the kernel copies -----------------------------------------------------
  */
 
-struct copied {
-    struct copied *next;
-    uint64_t due; /* turn in which the callback comes */
-    struct mca_btl_base_endpoint_t *endpoint;
-    mca_btl_base_rdma_completion_fn_t callback;
-    void *context, *data, *local;
-    int status;
-};
-
-static int copied_later(struct flaky *lane, struct copied *copied, uint64_t due)
+static int copy_make(const struct mca_btl_base_endpoint_t *endpoint, const struct copied *copied)
 {
-    copied->due = due;
-    copied->next = lane->copied;
-    lane->copied = copied;
-    return OPAL_SUCCESS;
+    struct iovec here = {.iov_base = copied->local, .iov_len = copied->size};
+    struct iovec there = {.iov_base = (void *) (uintptr_t) copied->remote,
+                          .iov_len = copied->size};
+    ssize_t done = copied->gets ? process_vm_readv(endpoint->pid, &here, 1, &there, 1, 0)
+                                : process_vm_writev(endpoint->pid, &here, 1, &there, 1, 0);
+    return done == (ssize_t) copied->size ? OPAL_SUCCESS : OPAL_ERROR;
 }
 
-static int copied_go(struct flaky *lane)
+static void copied_end(struct mca_btl_base_endpoint_t *endpoint, struct copied *copied, int status)
 {
-    struct copied **at = &lane->copied;
-    int count = 0;
-    while (*at) {
-        struct copied *copied = *at;
-        if (copied->due > lane->turn) {
-            at = &copied->next;
-            continue;
-        }
-        *at = copied->next;
-        copied->callback(&lane->super, copied->endpoint, copied->local, NULL, copied->context,
-                         copied->data, copied->status);
-        free(copied);
-        count++;
-        at = &lane->copied; /* the callback may have added some */
+    copied->callback(&endpoint->lane->super, endpoint, copied->local, NULL, copied->context,
+                     copied->data, status);
+    free(copied);
+}
+
+/* With the lane's lock held. Null: none is due. */
+static struct copied *copied_take(struct mca_btl_base_endpoint_t *endpoint)
+{
+    struct copied **at = &endpoint->copied;
+    while (*at && (*at)->due > endpoint->lane->turn)
+        at = &(*at)->next;
+    struct copied *copied = *at;
+    if (!copied || endpoint->is_broken || !gets_through(endpoint))
+        return NULL;
+    *at = copied->next;
+    endpoint->since_ms = now_ms();
+    return copied;
+}
+
+static int copied_go(struct mca_btl_base_endpoint_t *endpoint)
+{
+    for (int count = 0;; count++) {
+        int status = OPAL_SUCCESS;
+        OPAL_THREAD_LOCK(&endpoint->lane->lock);
+        struct copied *copied = copied_take(endpoint);
+        if (copied)
+            status = copy_make(endpoint, copied);
+        OPAL_THREAD_UNLOCK(&endpoint->lane->lock);
+        if (!copied)
+            return count;
+        copied_end(endpoint, copied, status);
     }
-    return count;
 }
 
 static int flaky_copy(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
@@ -494,26 +662,33 @@ static int flaky_copy(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t
                       mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
     struct flaky *lane = (struct flaky *) btl;
-    enum flaky_fault fault = fault_now(lane);
+    enum flaky_fault fault = fault_now(endpoint);
     if (fault == FLAKY_NO_ROOM)
         return OPAL_ERR_OUT_OF_RESOURCE;
     if (fault == FLAKY_BUSY)
         return OPAL_ERR_RESOURCE_BUSY;
-    struct iovec here = {.iov_base = local, .iov_len = size};
-    struct iovec there = {.iov_base = (void *) (uintptr_t) remote, .iov_len = size};
-    ssize_t done = gets ? process_vm_readv(endpoint->pid, &here, 1, &there, 1, 0)
-                        : process_vm_writev(endpoint->pid, &here, 1, &there, 1, 0);
-    struct copied *copied = calloc(1, sizeof(*copied));
+    struct copied *copied = malloc(sizeof(*copied));
     if (!copied)
         abort();
-    *copied = (struct copied){.endpoint = endpoint,
+    *copied = (struct copied){.gets = gets,
+                              .local = local,
+                              .remote = remote,
+                              .size = size,
                               .callback = callback,
                               .context = context,
-                              .data = data,
-                              .local = local,
-                              .status = done == (ssize_t) size ? OPAL_SUCCESS : OPAL_ERROR};
-    uint64_t due = fault == FLAKY_HELD ? lane->turn + plan.rounds : lane->connected_turn;
-    return copied_later(lane, copied, due);
+                              .data = data};
+    OPAL_THREAD_LOCK(&lane->lock);
+    copied->due = fault == FLAKY_HELD ? lane->turn + plan.rounds : lane->connected_turn;
+    bool takes = is_taken(endpoint);
+    if (takes) {
+        quiet_begins(endpoint);
+        copied->next = endpoint->copied;
+        endpoint->copied = copied;
+    }
+    OPAL_THREAD_UNLOCK(&lane->lock);
+    if (!takes)
+        free(copied);
+    return takes ? OPAL_SUCCESS : OPAL_ERR_UNREACH;
 }
 
 static int flaky_get(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
@@ -545,30 +720,133 @@ static int flaky_put(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t 
 /* --- receiving ----------------------------------------------------------------------------------
  */
 
+/* With the lane's lock held. True: it brings a message. */
+static bool packet_comes(struct flaky *lane, const struct packet *packet)
+{
+    struct mca_btl_base_endpoint_t *endpoint = endpoint_of(lane, packet->from);
+    if (packet->tag && (plan.fault == FLAKY_CUT || plan.fault == FLAKY_BREAK))
+        (void) fault_now(endpoint);
+    if (is_silent(lane)) {
+        endpoint->is_cut |= packet->tag && packet->session == endpoint->session;
+        return false;
+    }
+    session_heard(endpoint, packet->session);
+    if (packet->session != endpoint->session || endpoint->is_broken || endpoint->is_cut)
+        return false;
+    endpoint->is_linked = true;
+    endpoint->have += packet->tag != 0;
+    acknowledge(endpoint, packet->have);
+    return packet->tag;
+}
+
+/* In a block of its own size, so that a checker sees a byte read behind it; and the callback may
+ * come here again. */
+static void message_hand_out(struct flaky *lane, uint32_t tag, const unsigned char *bytes,
+                             size_t length)
+{
+    unsigned char *copy = malloc(length);
+    mca_btl_base_segment_t segment;
+    if (!copy && length)
+        abort();
+    memcpy(copy, bytes, length);
+    memset(&segment, 0, sizeof(segment));
+    segment.seg_addr.pval = copy;
+    segment.seg_len = length;
+    compat_btl_deliver(&lane->super, NULL, (mca_btl_base_tag_t) tag, &segment, 1);
+    free(copy);
+}
+
 static int lane_receive(struct flaky *lane)
 {
-    static _Thread_local unsigned char bytes[FRAGMENT_MAX + 1];
+    static _Thread_local unsigned char bytes[sizeof(struct packet) + FRAGMENT_MAX];
+    const unsigned char *message = bytes + sizeof(struct packet);
     int count = 0;
-    ssize_t length;
-    while (count < RECEIVES_MAX &&
-           (length = recv(lane->fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0) {
-        if (lane->is_cut || fault_now(lane) == FLAKY_CUT)
-            continue; /* lost on its way */
-        /* A block of its own size, so that a checker sees a byte read behind it; and the callback
-         * may come here again. */
-        unsigned char *copy = malloc((size_t) length);
-        mca_btl_base_segment_t segment;
-        if (!copy)
-            abort();
-        memcpy(copy, bytes, (size_t) length);
-        memset(&segment, 0, sizeof(segment));
-        segment.seg_addr.pval = copy + 1;
-        segment.seg_len = (size_t) length - 1;
-        compat_btl_deliver(&lane->super, NULL, copy[0], &segment, 1);
-        free(copy);
-        count++;
+    for (int i = 0; i < RECEIVES_MAX; i++) {
+        struct packet packet = {.tag = 0};
+        OPAL_THREAD_LOCK(&lane->lock);
+        ssize_t length = recv(lane->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+        memcpy(&packet, bytes, sizeof(packet));
+        bool brings = length >= (ssize_t) sizeof(packet) && packet_comes(lane, &packet);
+        OPAL_THREAD_UNLOCK(&lane->lock);
+        if (length < 0)
+            break;
+        if (brings)
+            message_hand_out(lane, packet.tag, message, (size_t) length - sizeof(packet));
+        count += brings;
     }
     return count;
+}
+
+/* --- what a broken lane gives back --------------------------------------------------------------
+ */
+
+static void message_end(struct mca_btl_base_endpoint_t *endpoint, struct message *message,
+                        multilane_returned returned, void *context)
+{
+    bool is_back = returned && multilane_tag_returns((uint8_t) message->tag) &&
+                   returned(context, message_bytes(message), message->length, NULL, 0);
+    if (message->descriptor)
+        descriptor_end(endpoint, message->descriptor, is_back ? OPAL_SUCCESS : OPAL_ERR_UNREACH);
+    free(message);
+}
+
+static void all_end(struct mca_btl_base_endpoint_t *endpoint, opal_list_t *messages,
+                    struct copied *copied, multilane_returned returned, void *context)
+{
+    struct message *message;
+    while ((message = message_take(messages)))
+        message_end(endpoint, message, returned, context);
+    while (copied) {
+        struct copied *next = copied->next;
+        copied_end(endpoint, copied, OPAL_ERR_UNREACH);
+        copied = next;
+    }
+}
+
+/* With the lane's lock held: what the other end has not got. */
+static struct copied *all_take(struct mca_btl_base_endpoint_t *endpoint, opal_list_t *messages)
+{
+    struct copied *copied = endpoint->copied;
+    acknowledge(endpoint, endpoint->their_have);
+    opal_list_join(messages, opal_list_get_end(messages), &endpoint->sent);
+    opal_list_join(messages, opal_list_get_end(messages), &endpoint->waiting);
+    endpoint->copied = NULL;
+    /* Their bytes come at the last moment, or do not. */
+    for (struct copied *at = copied; at; at = at->next)
+        if (chance_next(&endpoint->lane->chance) & 1)
+            (void) copy_make(endpoint, at);
+    return copied;
+}
+
+/* Once both ends of a broken lane know what the other one has. */
+static void lane_settle(struct mca_btl_base_endpoint_t *endpoint)
+{
+    struct flaky *lane = endpoint->lane;
+    opal_list_t messages;
+    struct copied *copied = NULL;
+    OBJ_CONSTRUCT(&messages, opal_list_t);
+    OPAL_THREAD_LOCK(&lane->lock);
+    multilane_returned returned = endpoint->returned;
+    void *context = endpoint->returned_context;
+    opal_proc_t *proc = endpoint->tells ? endpoint->proc : NULL;
+    endpoint->tells = false;
+    if (endpoint->is_broken && (is_fenced(endpoint) || !returned))
+        copied = all_take(endpoint, &messages);
+    OPAL_THREAD_UNLOCK(&lane->lock);
+    all_end(endpoint, &messages, copied, returned, context);
+    OBJ_DESTRUCT(&messages);
+    if (proc && lane->error_callback)
+        lane->error_callback(&lane->super, 0, proc, "a fault of the stand-in");
+}
+
+static void endpoint_look(struct mca_btl_base_endpoint_t *endpoint)
+{
+    OPAL_THREAD_LOCK(&endpoint->lane->lock);
+    if (faults.lost_ms > 0 && quiet_for_ms(endpoint) >= (uint64_t) faults.lost_ms)
+        lane_break(endpoint);
+    word_say(endpoint);
+    OPAL_THREAD_UNLOCK(&endpoint->lane->lock);
+    lane_settle(endpoint);
 }
 
 static int flaky_progress(void)
@@ -577,30 +855,156 @@ static int flaky_progress(void)
     for (int i = 0; i < faults.lanes; i++) {
         OPAL_THREAD_LOCK(&lanes[i].lock);
         lanes[i].turn++;
-        packets_go(&lanes[i]);
+        struct mca_btl_base_endpoint_t *endpoint = lanes[i].endpoints;
         OPAL_THREAD_UNLOCK(&lanes[i].lock);
-        count += held_go(&lanes[i]) + copied_go(&lanes[i]);
+        for (; endpoint; endpoint = endpoint->next) {
+            endpoint_look(endpoint);
+            count += waiting_go(endpoint) + copied_go(endpoint);
+        }
         count += lane_receive(&lanes[i]);
     }
     return count;
 }
 
+/* --- the extension ------------------------------------------------------------------------------
+ */
+
+static int attributes(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                      struct multilane_lane_attributes *out)
+{
+    static const struct multilane_lane_cost cost = {
+        .range_count = 1,
+        .ranges = {{.largest_bytes = UINT64_MAX,
+                    .latency_s = 10e-6,
+                    .bandwidth_bytes_s = 1e9,
+                    .overhead_send_s = 1e-6,
+                    .overhead_receive_s = 1e-6}}};
+    (void) endpoint;
+    if (!btl)
+        return OPAL_ERR_NOT_AVAILABLE;
+    *out = (struct multilane_lane_attributes){
+        .capabilities = MULTILANE_CAN_FENCE | MULTILANE_CAN_BREAK,
+        .memory = MODEL_MEMORY_HOST,
+        .short_max_bytes = EAGER_MAX,
+        .copied_max_bytes = EAGER_MAX,
+        .zcopied_max_bytes = FRAGMENT_MAX,
+        .cost = {[MODEL_BY_SEND] = cost}};
+    if (faults.rma)
+        out->cost[MODEL_BY_GET] = out->cost[MODEL_BY_PUT] = cost;
+    return OPAL_SUCCESS;
+}
+
+static int fence(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint)
+{
+    struct flaky *lane = (struct flaky *) btl;
+    OPAL_THREAD_LOCK(&lane->lock);
+    lane_break(endpoint);
+    int rc = is_over(endpoint) ? OPAL_SUCCESS : OPAL_ERR_RESOURCE_BUSY;
+    OPAL_THREAD_UNLOCK(&lane->lock);
+    return rc;
+}
+
+struct note {
+    uint32_t is_answer;
+    int lane;
+    pid_t from;
+    uint32_t session;
+    uint32_t have;
+};
+
+static size_t fence_ask(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                        void *note)
+{
+    struct flaky *lane = (struct flaky *) btl;
+    OPAL_THREAD_LOCK(&lane->lock);
+    const struct note ask = {.lane = lane->index,
+                             .from = getpid(),
+                             .session = endpoint->session,
+                             .have = endpoint->have};
+    bool asks = endpoint->is_broken && !is_fenced(endpoint);
+    OPAL_THREAD_UNLOCK(&lane->lock);
+    memcpy(note, &ask, sizeof(ask));
+    return asks ? sizeof(ask) : 0;
+}
+
+/* With the lane's lock held. False: there is no answer. */
+static bool note_heard(struct mca_btl_base_endpoint_t *endpoint, struct note *note)
+{
+    uint32_t have = endpoint->have;
+    if (note->session == endpoint->session) {
+        lane_break(endpoint);
+        endpoint->is_fenced = true;
+        endpoint->their_have = note->have;
+    } else {
+        have = note->session == endpoint->past_session ? endpoint->past_have : 0;
+    }
+    note->have = have;
+    note->from = getpid();
+    return !note->is_answer && (int32_t) (endpoint->session - note->session) >= 0;
+}
+
+static size_t fence_hear(const void *note, size_t length, void *answer)
+{
+    struct note heard;
+    if (length != sizeof(heard))
+        return 0;
+    memcpy(&heard, note, sizeof(heard));
+    if (heard.lane < 0 || heard.lane >= faults.lanes)
+        return 0;
+    struct flaky *lane = &lanes[heard.lane];
+    OPAL_THREAD_LOCK(&lane->lock);
+    bool answers = note_heard(endpoint_of(lane, heard.from), &heard);
+    OPAL_THREAD_UNLOCK(&lane->lock);
+    heard.is_answer = true;
+    memcpy(answer, &heard, sizeof(heard));
+    return answers ? sizeof(heard) : 0;
+}
+
+static void return_to(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                      multilane_returned returned, void *context)
+{
+    struct flaky *lane = (struct flaky *) btl;
+    OPAL_THREAD_LOCK(&lane->lock);
+    endpoint->returned = returned;
+    endpoint->returned_context = context;
+    OPAL_THREAD_UNLOCK(&lane->lock);
+}
+
+static uint64_t quiet_ms(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint)
+{
+    struct flaky *lane = (struct flaky *) btl;
+    OPAL_THREAD_LOCK(&lane->lock);
+    uint64_t ms = quiet_for_ms(endpoint);
+    OPAL_THREAD_UNLOCK(&lane->lock);
+    return ms;
+}
+
+MULTILANE_EXTENSION_DEFINE(flaky) = {
+    MULTILANE_EXTENSION_HEAD,   .attributes = attributes,   .fence = fence,
+    .fence_ask = fence_ask,     .fence_hear = fence_hear,   .return_to = return_to,
+    .quiet_ms = quiet_ms,
+};
+
 /* --- beginning and end --------------------------------------------------------------------------
  */
 
-/* In the abstract namespace of the node. */
-static socklen_t address_of(pid_t pid, int index, struct sockaddr_un *address)
+/* Null: it is broken, and not fenced yet. */
+static struct mca_btl_base_endpoint_t *endpoint_add(struct flaky *lane, pid_t pid,
+                                                    opal_proc_t *proc)
 {
-    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int length = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1,
-                          "multilane-flaky-%d-%d", (int) pid, index);
-    return (socklen_t) (offsetof(struct sockaddr_un, sun_path) + 1 + (size_t) length);
+    OPAL_THREAD_LOCK(&lane->lock);
+    struct mca_btl_base_endpoint_t *endpoint = endpoint_of(lane, pid);
+    if (is_over(endpoint))
+        session_begin(endpoint, endpoint->session + 1);
+    bool is_there = !endpoint->is_broken || !endpoint->proc;
+    endpoint->proc = proc;
+    OPAL_THREAD_UNLOCK(&lane->lock);
+    return is_there ? endpoint : NULL;
 }
 
 static int flaky_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                            struct mca_btl_base_endpoint_t **endpoints, opal_bitmap_t *reachable)
 {
-    const struct flaky *lane = (struct flaky *) btl;
     for (size_t i = 0; i < count; i++) {
         void *data = NULL;
         size_t bytes = 0;
@@ -612,22 +1016,43 @@ static int flaky_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
             continue;
         memcpy(&pid, data, sizeof(pid));
         free(data);
-        endpoints[i] = calloc(1, sizeof(*endpoints[i]));
-        endpoints[i]->to_length = address_of(pid, lane->index, &endpoints[i]->to);
-        endpoints[i]->pid = pid;
-        if (reachable)
+        endpoints[i] = endpoint_add((struct flaky *) btl, pid, procs[i]);
+        if (endpoints[i] && reachable)
             opal_bitmap_set_bit(reachable, (int) i);
     }
     return OPAL_SUCCESS;
 }
 
+/* What is kept is given up. */
+static void endpoint_empty(struct mca_btl_base_endpoint_t *endpoint)
+{
+    opal_list_join(&endpoint->sent, opal_list_get_end(&endpoint->sent), &endpoint->waiting);
+    struct message *message;
+    while ((message = message_take(&endpoint->sent))) {
+        if (message->descriptor && message->descriptor->des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP)
+            free(message->descriptor);
+        free(message);
+    }
+    while (endpoint->copied) {
+        struct copied *copied = endpoint->copied;
+        endpoint->copied = copied->next;
+        free(copied);
+    }
+}
+
 static int flaky_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                            struct mca_btl_base_endpoint_t **endpoints)
 {
-    (void) btl;
+    struct flaky *lane = (struct flaky *) btl;
     (void) procs;
+    OPAL_THREAD_LOCK(&lane->lock);
     for (size_t i = 0; i < count; i++)
-        free(endpoints[i]);
+        if (endpoints[i]) {
+            endpoints[i]->proc = NULL;
+            endpoints[i]->returned = NULL;
+            endpoint_empty(endpoints[i]);
+        }
+    OPAL_THREAD_UNLOCK(&lane->lock);
     if (faults.goodbye)
         raise(SIGPIPE);
     return OPAL_SUCCESS;
@@ -645,18 +1070,11 @@ static int flaky_finalize(mca_btl_base_module_t *btl)
     struct flaky *lane = (struct flaky *) btl;
     close(lane->fd);
     lane->fd = -1;
-    while (lane->first) {
-        struct packet *packet = lane->first;
-        lane->first = packet->next;
-        free(packet);
-    }
-    lane->last = &lane->first;
-    while (lane->held) {
-        struct held *held = lane->held;
-        lane->held = held->next;
-        if (held->descriptor->des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP)
-            free(held->descriptor);
-        free(held);
+    while (lane->endpoints) {
+        struct mca_btl_base_endpoint_t *endpoint = lane->endpoints;
+        lane->endpoints = endpoint->next;
+        endpoint_empty(endpoint);
+        free(endpoint);
     }
     OBJ_DESTRUCT(&lane->lock);
     return OPAL_SUCCESS;
@@ -693,7 +1111,7 @@ static void lane_describe(mca_btl_base_module_t *btl)
     btl->btl_flags |= MCA_BTL_FLAGS_GET | MCA_BTL_FLAGS_PUT;
     btl->btl_get = flaky_get;
     btl->btl_put = flaky_put;
-    btl->btl_get_limit = btl->btl_put_limit = 64 << 10;
+    btl->btl_get_limit = btl->btl_put_limit = COPY_MAX;
     btl->btl_get_alignment = btl->btl_put_alignment = 0;
 }
 
@@ -702,10 +1120,8 @@ static bool lane_open(struct flaky *lane, int index)
     struct sockaddr_un address;
     socklen_t length = address_of(getpid(), index, &address);
     int bytes = 4 << 20;
+    *lane = (struct flaky){.index = index};
     lane_describe(&lane->super);
-    lane->index = index;
-    lane->last = &lane->first;
-    lane->held_last = &lane->held;
     /* Another course of events for every process and lane. */
     lane->chance = ((uint64_t) faults.seed * 8 + (uint64_t) index + 1) * 0x9e3779b97f4a7c15u +
                    opal_proc_local_get()->proc_name.vpid;

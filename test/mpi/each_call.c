@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One fault at each call in turn: a message is sent again and again over the stand-in BTL
  * (test/fake/btl_flaky.h), and each time another call of the sender's or the receiver's BTL is
- * refused, or accepted and not sent for a while, or a lane is cut there. Each message arrives right
- * while its sender, whose call has ended, computes; each call ends.
+ * refused, or accepted and not sent for a while, or a lane is cut or breaks there. Each message
+ * arrives right while its sender, whose call has ended, computes; each call ends.
  *     each_call FILE BYTES LANES [--cut] [--share N]
  *     each_call FILE BYTES LANES --unread N
- * The two ranks meet in FILE, outside of MPI. --cut: only cuts, of each of two lanes; the sender is
- * in MPI then. --share N: every Nth case. --unread N: no fault, but so many messages before the
+ * The two ranks meet in FILE, outside of MPI. --cut: only cuts and breaks, of each of two lanes;
+ * the sender is in MPI then. --share N: every Nth case. --unread N: no fault, but so many messages before the
  * receiver reads the first. */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -36,7 +36,8 @@ struct meeting {
 
 enum mode { SEND, SYNCHRONOUS, ISEND, PERSISTENT, MODES };
 static const char *const mode_names[] = {"send", "ssend", "isend", "start"};
-static const char *const fault_names[] = {"none", "no room", "busy", "held", "unconnected", "cut"};
+static const char *const fault_names[] = {"none", "no room", "busy", "held", "unconnected", "cut",
+                                          "break"};
 
 static struct meeting *meeting;
 static int rank, bytes, share = 1;
@@ -45,6 +46,7 @@ static unsigned char *buffer;
 static long meetings, cases, selected;
 static void (*flaky_plan)(enum flaky_fault, int, unsigned, unsigned);
 static unsigned (*flaky_end)(void);
+static int (*flaky_is_whole)(void);
 
 struct trial {
     enum mode mode;
@@ -52,6 +54,11 @@ struct trial {
     int side, lane;
     unsigned call;
 };
+
+static bool breaks(enum flaky_fault fault)
+{
+    return fault == FLAKY_CUT || fault == FLAKY_BREAK;
+}
 
 static void stop(const char *sentence)
 {
@@ -81,12 +88,22 @@ static void meeting_join(const char *path)
     close(file);
 }
 
+static void progress(void)
+{
+    int found;
+    MPI_Iprobe(MPI_ANY_SOURCE, NEVER >> 15, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+}
+
+/* What a lane took that is cut or breaks waits for its sender to be in MPI. */
 static void meet(void)
 {
     meetings += RANKS;
     atomic_fetch_add(&meeting->arrived, 1);
-    while (atomic_load(&meeting->arrived) < meetings)
+    while (atomic_load(&meeting->arrived) < meetings) {
+        if (cuts)
+            progress();
         sched_yield();
+    }
 }
 
 /* Until the counter says so; false: not in time. */
@@ -94,11 +111,10 @@ static bool await(_Atomic long *counter, long wanted, bool in_mpi)
 {
     double begin = MPI_Wtime();
     while (atomic_load(counter) < wanted) {
-        int found;
         if (MPI_Wtime() - begin > most_s)
             return false;
         if (in_mpi)
-            MPI_Iprobe(MPI_ANY_SOURCE, NEVER >> 15, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+            progress();
         sched_yield();
     }
     return true;
@@ -141,7 +157,7 @@ static void send_one(const struct trial *trial)
     message_send(trial->mode);
     memset(buffer, 0, (size_t) bytes); /* it is ours again */
     atomic_fetch_add(&meeting->ended, 1);
-    if (!await(&meeting->received, selected + 1, trial->fault == FLAKY_CUT)) {
+    if (!await(&meeting->received, selected + 1, breaks(trial->fault))) {
         fail(trial, "the call has ended, and the receiver waits for the message");
         await(&meeting->received, selected + 1, true);
     }
@@ -157,7 +173,7 @@ static void receive_one(const struct trial *trial)
             fail(trial, "a byte is wrong");
             break;
         }
-    if (!await(&meeting->ended, selected + 1, trial->fault == FLAKY_CUT)) {
+    if (!await(&meeting->ended, selected + 1, breaks(trial->fault))) {
         fail(trial, "the message is here, and its sender waits");
         await(&meeting->ended, selected + 1, true);
     }
@@ -192,8 +208,9 @@ static void lanes_await(void)
         int mine = 0, other;
         MPI_Sendrecv(&mine, 1, MPI_INT, 1 - rank, 2, &other, 1, MPI_INT, 1 - rank, 2,
                      MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        atomic_store(&meeting->is_back[rank], count_read("pml_multilane_lanes_lost") ==
-                                                  count_read("pml_multilane_lanes_returned"));
+        atomic_store(&meeting->is_back[rank],
+                     flaky_is_whole() && count_read("pml_multilane_lanes_lost") ==
+                                             count_read("pml_multilane_lanes_returned"));
         meet();
         if (MPI_Wtime() - begin > 10 * most_s)
             stop("a lane that was mended does not come back");
@@ -223,7 +240,7 @@ static unsigned trial_run(const struct trial *trial)
         atomic_store(&meeting->calls, flaky_end());
     selected++;
     meet();
-    if (trial->fault == FLAKY_CUT)
+    if (breaks(trial->fault))
         lanes_await();
     MPI_Sendrecv(NULL, 0, MPI_BYTE, 1 - rank, 3, NULL, 0, MPI_BYTE, 1 - rank, 3, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
@@ -247,7 +264,7 @@ static void faults_run(int lanes)
         for (trial.side = SENDER; trial.side < RANKS; trial.side++)
             for (trial.fault = FLAKY_NO_ROOM; trial.fault < FLAKY_FAULTS; trial.fault++)
                 for (trial.lane = 0; trial.lane < lanes; trial.lane++)
-                    if (cuts == (trial.fault == FLAKY_CUT))
+                    if (cuts == breaks(trial.fault))
                         calls_run(trial);
 }
 
@@ -273,7 +290,8 @@ static void functions_find(void)
 {
     *(void **) &flaky_plan = dlsym(RTLD_DEFAULT, "mca_btl_flaky_plan");
     *(void **) &flaky_end = dlsym(RTLD_DEFAULT, "mca_btl_flaky_end");
-    if (!flaky_plan || !flaky_end)
+    *(void **) &flaky_is_whole = dlsym(RTLD_DEFAULT, "mca_btl_flaky_is_whole");
+    if (!flaky_plan || !flaky_end || !flaky_is_whole)
         stop("the stand-in BTL is not there: --mca btl self,flaky");
 }
 
