@@ -7,7 +7,7 @@
  * Each lane is a module with a datagram socket of its own, for which the kernel keeps ten messages
  * that were not read. One that it has no room for waits in order, and has not left before its
  * callback: its sender may never call progress again. Faults happen where a message is sent, so the
- * receiver needs no knowledge of them. The first lane never dies and never fails, unless a test
+ * receiver needs no knowledge of them. The last lane never dies and never fails, unless a test
  * wants that: something has to carry the job on.
  *
  * Messages are counted in sessions. Where one was lost, nothing of its session gets through any
@@ -62,7 +62,7 @@ static const struct param params[] = {
     {"rma", PARAM_INT, &faults.rma, NULL, "1: gets and puts as well"},
     {"goodbye", PARAM_INT, &faults.goodbye, NULL,
      "1: it closes like btl/tcp whose peer has closed first, with SIGPIPE"},
-    {"spared", PARAM_INT, &faults.spared, NULL, "so many of the first lanes never fail or die"},
+    {"spared", PARAM_INT, &faults.spared, NULL, "so many of the last lanes never fail or die"},
     {"sleep_turns", PARAM_INT, &faults.sleep_turns, NULL, "calls of progress until it comes back"},
     {.name = NULL}};
 
@@ -417,10 +417,13 @@ static bool is_taken(struct mca_btl_base_endpoint_t *endpoint)
     struct flaky *lane = endpoint->lane;
     if (endpoint->is_broken)
         return false;
-    if (lane->index >= faults.spared && faults.die && !is_silent(lane) &&
-        happens(lane, 10000 / faults.die))
+    if (lane->index >= faults.lanes - faults.spared)
+        return true;
+    if (faults.die && !is_silent(lane) && happens(lane, 10000 / faults.die)) {
         lane->awake_turn = lane->turn + (uint64_t) faults.sleep_turns;
-    if (lane->index < faults.spared || !happens(lane, faults.fail))
+        endpoint->is_cut = true;
+    }
+    if (!happens(lane, faults.fail))
         return true;
     lane_break(endpoint);
     return chance_next(&lane->chance) & 1;
@@ -875,8 +878,8 @@ static int attributes(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t
     static const struct multilane_lane_cost cost = {
         .range_count = 1,
         .ranges = {{.largest_bytes = UINT64_MAX,
-                    .latency_s = 10e-6,
-                    .bandwidth_bytes_s = 1e9,
+                    .latency_s = 1e-6,
+                    .bandwidth_bytes_s = 2e8,
                     .overhead_send_s = 1e-6,
                     .overhead_receive_s = 1e-6}}};
     (void) endpoint;
