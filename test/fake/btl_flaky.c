@@ -432,6 +432,8 @@ static bool is_taken(struct mca_btl_base_endpoint_t *endpoint)
 /* False: it has to wait. */
 static bool message_goes(struct mca_btl_base_endpoint_t *endpoint, struct message *message)
 {
+    if (message->due > endpoint->lane->turn) /* turns may be long */
+        endpoint->since_ms = now_ms();
     if (endpoint->is_broken || !endpoint->is_linked || message->due > endpoint->lane->turn)
         return false;
     if (gets_through(endpoint) &&

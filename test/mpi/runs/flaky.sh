@@ -95,7 +95,7 @@ flaky_return all-silent --mca btl_flaky_die 300 --mca btl_flaky_sleep_turns 2000
     --mca btl_flaky_lost_ms 1000 -- lost
 
 # One fault at each call of either end's lanes in turn, for each protocol and kind of send; of cuts and
-# breaks, each of which has to be noticed and mended, a tenth without --long.
+# breaks, each of which has to be noticed and mended, a quarter without --long.
 each_call() { # PROTOCOL BYTES LANES [each_call's arguments]
     local output status
     rm -f "$build/each_call.meet"
@@ -111,7 +111,7 @@ each_call() { # PROTOCOL BYTES LANES [each_call's arguments]
 for lanes in 1 2; do
     check "${prefix}flaky.unread.$lanes-lanes" each_call eager-copy 3000 $lanes --unread 60
 done
-each_share="--share 10"
+each_share="--share 4"
 [ -n "${MULTILANE_LONG:-}" ] && each_share=
 for each in "eager-short 100" "eager-copy 3000" "eager-zcopy 100000" "rndv-am 200000" \
     "rndv-get 200000" "rndv-put 200000"; do
