@@ -102,7 +102,7 @@ for lost in "fail 30" "die 300"; do
         "rank 0 went on, 0 failures" 2 --mca pml multilane --mca btl self,flaky \
         --mca pml_multilane_protocol rndv-staged --mca mpi_yield_when_idle 1 --mca btl_flaky_seed 7 \
         --mca btl_flaky_$lost --mca btl_flaky_sleep_turns 2000000000 --mca btl_flaky_spared 0 \
-        --mca pml_multilane_suspect_ms 40 --mca pml_multilane_lost_s 3 \
+        --mca btl_flaky_lost_ms 1000 --mca pml_multilane_suspect_ms 40 --mca pml_multilane_lost_s 3 \
         -x LD_LIBRARY_PATH="$build/test/fake" -- device unreachable 4000000
 done
 # The benchmark's messages; of their times nothing is said here.
