@@ -19,6 +19,7 @@ multilane_sources = \
 	pml/multilane/base/parameters.c pml/multilane/base/parameters.h \
 	pml/multilane/base/pending.c pml/multilane/base/pending.h \
 	pml/multilane/base/protocol.c pml/multilane/base/protocol.h \
+	pml/multilane/base/sigpipe.c pml/multilane/base/sigpipe.h \
 	pml/multilane/base/spans.c pml/multilane/base/spans.h \
 	pml/multilane/base/tool_events.c pml/multilane/base/tool_events.h \
 	pml/multilane/base/work.c pml/multilane/base/work.h \

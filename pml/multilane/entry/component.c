@@ -12,6 +12,7 @@
 #include "base/multilane.h"
 #include "entry/calls.h"
 #include "base/parameters.h"
+#include "base/sigpipe.h"
 #include "plan/peer_class.h"
 #include "protocol/table.h"
 #include "entry/progress_thread.h"
@@ -82,6 +83,7 @@ static int component_finalize(void)
 {
     module_fini();
     int rc = mca_base_framework_close(&ompi_bml_base_framework);
+    sigpipe_restore();
     return rc;
 }
 

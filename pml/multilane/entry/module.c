@@ -6,6 +6,7 @@
 #include "base/multilane.h"
 #include "base/parameters.h"
 #include "base/pending.h"
+#include "base/sigpipe.h"
 #include "common/lane/stock_btl.h"
 #include "entry/blackbox.h"
 #include "entry/calls.h"
@@ -259,6 +260,7 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
 int module_del_procs(ompi_proc_t **procs, size_t count)
 {
     /* Open MPI calls this only where MPI, or the last session, ends. */
+    sigpipe_ignore();
     job_pages_end();
     progress_thread_pause();
     /* First: a BTL may call back for what it still holds, and the callback uses the lane. */
