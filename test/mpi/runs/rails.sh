@@ -272,6 +272,18 @@ rails_sock_proven() { # RANKS PLACES SECONDS REGEX EVENT...
 beside check "${prefix}rails.sock.leads-nowhere" rails_sock_proven 4 a:2,b:2 1 'sock:rail1 to rank [23] is left out: it has no connection' \
     --at 0:silence:1
 beside check "${prefix}rails.sock.leads-there-late" rails_sock_proven 2 a:1,b:1 6 'lane sock:rail1 .* used again' --at 0:silence:1 --at 2:repair:1
+# A job that lists no lanes goes by sock between hosts, and not by tcp beside it.
+# shellcheck disable=SC2086
+rails_sock_by_default() {
+    local output
+    output=$(rails_run 2 800 -- $one_each --mca pml multilane --mca pml_multilane_explain 1 -- ring 2>&1) || {
+        printf '%s\n' "$output"
+        return 1
+    }
+    printf '%s\n' "$output"
+    grep -q '1 peer over sock:rail0$' <<<"$output"
+}
+beside check "${prefix}rails.sock.by-default" rails_sock_by_default
 # A process that may make three connections more, toward two others over two rails: each has one.
 # shellcheck disable=SC2086
 rails_sock_descriptors() {

@@ -76,14 +76,14 @@ slurm_doctor_nodes() {
 
 # As the program of srun.
 slurm_doctor_job() {
-    slurm_says '^[0-9]* lanes of 2 nodes, each alone: 0 lead nowhere' slurm_srun 2 2 self,shm,tcp \
+    slurm_says '^[0-9]* lanes of 2 nodes, each alone: 0 lead nowhere' slurm_srun 2 2 self,shm,sock \
         ../../inst/bin/multilane-doctor --job
 }
 
 # Starts what would go on for an hour, on both nodes, and waits until it does.
 slurm_begin() {
     local tries
-    slurm_environment self,shm,tcp
+    slurm_environment self,shm,sock
     sbatch -N 2 -n 4 -o "$TMPDIR/endless.out" --wrap \
         "srun --mpi=pmix '$build/test/mpi/shm_traffic' 3600" || return 1
     for tries in {1..100}; do
@@ -114,7 +114,7 @@ slurm_killed() {
 # A hang of ranks on two nodes, from what a step beside theirs sees on each.
 slurm_why() {
     local tries said status=1
-    slurm_environment self,shm,tcp
+    slurm_environment self,shm,sock
     sbatch -N 2 -n 4 -o "$TMPDIR/hang.out" --wrap \
         "srun --mpi=pmix '$build/test/mpi/hang' no-receive 1" || return 1
     for tries in {1..100}; do
@@ -137,13 +137,13 @@ slurm_why() {
 if [ -n "${MULTILANE_SLURM_LAB:-}" ]; then
     check "${prefix}srun.shm" slurm_says 'peer over shm:shm' slurm_srun 1 2 self,shm ring
     check "${prefix}srun.tcp" slurm_says 'peer over tcp:wire1' slurm_srun 1 2 self,tcp ring
-    # One kernel, but two hosts by their names: a peer on the other is reached by tcp alone.
-    check "${prefix}srun.across" slurm_says 'peer over tcp:wire1' slurm_srun 2 2 self,shm,tcp ring
-    check "${prefix}srun.across.traffic" slurm_says 'peer over shm:shm' slurm_srun 2 4 self,shm,tcp \
+    # One kernel, but two hosts by their names: a peer on the other is reached by sock alone.
+    check "${prefix}srun.across" slurm_says 'peer over sock:wire1' slurm_srun 2 2 self,shm,sock ring
+    check "${prefix}srun.across.traffic" slurm_says 'peer over shm:shm' slurm_srun 2 4 self,shm,sock \
         traffic --seeds 1-2 --batches 20
     check "${prefix}sbatch.shm" slurm_says 'peer over shm:shm' slurm_sbatch 1 2 self,shm ring
     check "${prefix}sbatch.tcp" slurm_says 'peer over tcp:wire1' slurm_sbatch 1 2 self,tcp ring
-    check "${prefix}sbatch.across" slurm_says 'peer over tcp:wire1' slurm_sbatch 2 2 self,shm,tcp ring
+    check "${prefix}sbatch.across" slurm_says 'peer over sock:wire1' slurm_sbatch 2 2 self,shm,sock ring
     check "${prefix}doctor" slurm_doctor
     check "${prefix}doctor-nodes" slurm_doctor_nodes
     check "${prefix}doctor-job" slurm_doctor_job
