@@ -116,11 +116,8 @@ ours="--mca pml multilane"
 # shellcheck disable=SC2086
 {
     leaves_over_rails 2-rails 800,800 $ours
-    leaves_rails new.2-rails-no-failover 800,800 "$leaves_new" $ours --mca pml_multilane_failover 0
     leaves_rails new.1-rail 800 "$leaves_new" $ours
     if [ -n "${MULTILANE_LONG:-}" ]; then
-        leaves_rails all.2-rails-no-failover 800,800 "$leaves_all $leaves_warm $leaves_full" $ours \
-            --mca pml_multilane_failover 0
         leaves_rails all.1-rail 800 "$leaves_all $leaves_warm $leaves_full" $ours
         leaves_over_rails 3-rails 200,400,800 $ours
         leaves_over_rails ob1.2-rails 800,800 --mca pml ob1
