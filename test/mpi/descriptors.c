@@ -27,12 +27,13 @@ static void files_take(int spared)
 {
     struct rlimit limit;
 
-    usleep(300000); /* until the runtime's threads have closed what they needed for the start */
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = FILES_MOST;
     setrlimit(RLIMIT_NOFILE, &limit);
-    while (file_count < FILES_MOST && (files[file_count] = open("/dev/null", O_RDONLY)) >= 0)
-        file_count++;
+    /* Until the runtime's threads have closed what they needed for the start. */
+    for (int look = 0; look < 10; look++, usleep(50000))
+        while (file_count < FILES_MOST && (files[file_count] = open("/dev/null", O_RDONLY)) >= 0)
+            file_count++;
     expect(file_count > spared, "the descriptors were not taken");
     while (spared-- > 0)
         close(files[--file_count]);

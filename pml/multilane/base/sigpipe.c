@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* SIGPIPE at the end of MPI. */
 #include "base/sigpipe.h"
 
 #include <signal.h>

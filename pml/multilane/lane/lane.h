@@ -239,6 +239,12 @@ static inline enum lane_state lane_state(const struct lane *lane)
     return (enum lane_state) atomic_load_explicit(&lane->health.state, memory_order_relaxed);
 }
 
+/* May it break while the peer lives, as the lanes of ours to other nodes? */
+static inline bool lane_may_break(const struct lane *lane)
+{
+    return lane->extension && lane->extension->return_to;
+}
+
 static inline bool lane_is_up(const struct lane *lane)
 {
     return lane_state(lane) == LANE_UP;

@@ -9,6 +9,7 @@
 #include "base/multilane.h"
 #include "base/own_page.h"
 #include "contact/peer_lanes.h"
+#include "liveness/liveness.h"
 #include "plan/peer_class.h"
 
 /* What is asked is read in one of so many looks: twice a second. */
@@ -18,7 +19,9 @@ static struct {
     _Atomic bool inside;   /* a thread is in drain_look */
     _Atomic uint64_t done; /* relaxed: for the page */
     _Atomic uint32_t looks;
-    uint64_t said; /* lanes of which it was said that they go on; for the thread inside */
+    /* For the thread inside: */
+    uint64_t said; /* lanes of which it was said that they go on */
+    bool tries;    /* a lane that may take over is tried */
 } drain;
 
 uint64_t drain_done(void)
@@ -37,6 +40,20 @@ static void kept_say(const struct lane *lane)
     drain.said |= bit;
 }
 
+/* Those that were never needed are tried now. False: there is none. */
+static bool others_are_tried(const struct lane *lane)
+{
+    bool any = false;
+    for (int i = 0; i < peer_lane_count(lane->peer); i++) {
+        struct lane *other = &lane->peer->lanes[i];
+        if (other == lane || lane_state(other) != LANE_UNPROVEN)
+            continue;
+        lane_watch(other);
+        any = true;
+    }
+    return any;
+}
+
 /* A lane that goes on is asked again each time: another one may lead there now. */
 static void drain_peer(struct peer *peer, void *unused)
 {
@@ -46,7 +63,11 @@ static void drain_peer(struct peer *peer, void *unused)
         bool is_wanted = lane_is_to_drain(lane->btl);
         if (is_wanted != lane_is_out(lane, LANE_OUT_DRAINED) || (is_wanted && !lane_is_lost(lane)))
             lane_leave_out(lane, LANE_OUT_DRAINED, is_wanted);
-        if (is_wanted && !lane_is_lost(lane))
+        if (!is_wanted || lane_is_lost(lane))
+            continue;
+        if (others_are_tried(lane))
+            drain.tries = true;
+        else
             kept_say(lane);
     }
 }
@@ -59,8 +80,10 @@ void drain_look(void)
     if (OPAL_LIKELY(wanted == 0 && drain_done() == 0) ||
         atomic_exchange_explicit(&drain.inside, true, memory_order_acquire)) /* the next thread */
         return;
+    drain.tries = false;
     peers_visit(drain_peer, NULL);
     drain.said &= wanted;
-    atomic_store_explicit(&drain.done, wanted, memory_order_relaxed);
+    if (!drain.tries)
+        atomic_store_explicit(&drain.done, wanted, memory_order_relaxed);
     atomic_store_explicit(&drain.inside, false, memory_order_release);
 }

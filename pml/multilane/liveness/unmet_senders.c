@@ -42,10 +42,10 @@ static void unmet_look(struct mca_pml_comm_t *comm, void *with)
     biased_unlock(&comm->lock);
 }
 
-static bool returns_messages(const struct peer *peer)
+static bool may_break(const struct peer *peer)
 {
     for (int i = 0; i < peer_lane_count(peer); i++)
-        if (peer->lanes[i].returns)
+        if (lane_may_break(&peer->lanes[i]))
             return true;
     return false;
 }
@@ -58,7 +58,7 @@ void unmet_senders_meet(void)
         struct peer *peer = peer_contact(unmet.names[i], NULL);
         if (peer && !peer_is_reachable(peer))
             peer_lost(peer, "no lane reaches it, and a receive or probe waits for it");
-        else if (peer && returns_messages(peer))
+        else if (peer && may_break(peer))
             (void) liveness_of(peer); /* so that watch.c looks at the peer */
     }
 }

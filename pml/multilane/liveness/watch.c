@@ -430,7 +430,7 @@ static bool is_forgotten(struct liveness *liveness, uint64_t now)
 static bool every_lane_loses(const struct peer *peer)
 {
     for (int i = 0; i < peer_lane_count(peer); i++)
-        if (lane_sends(&peer->lanes[i]) && !peer->lanes[i].returns)
+        if (lane_sends(&peer->lanes[i]) && !lane_may_break(&peer->lanes[i]))
             return false;
     return true;
 }
