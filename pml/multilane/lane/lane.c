@@ -140,6 +140,11 @@ int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_le
     return lane_send_descriptor(lane, descriptor, left, owner);
 }
 
+void lane_try(struct lane *lane)
+{
+    lane_events.unproven(lane);
+}
+
 bool lane_is_proven(const struct lane *lane, char *why, size_t room)
 {
     return !lane_is_tried(lane) || lane->extension->is_proven(lane->btl, lane->endpoint, why, room);

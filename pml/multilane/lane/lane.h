@@ -273,10 +273,18 @@ uint32_t lane_number(const mca_btl_base_module_t *btl);
 /* Is this process asked to empty it? */
 bool lane_is_to_drain(const mca_btl_base_module_t *btl);
 
-/* Does it take its part of a message now? */
-static inline bool lane_carries(const struct lane *lane)
+/* Tries whether it leads to the peer. */
+void lane_try(struct lane *lane);
+
+/* Does it take its part of a message now? One that was not needed before is tried from now on. */
+static inline bool lane_carries(struct lane *lane)
 {
-    return !lane_is_lost(lane) && lane_state(lane) != LANE_UNPROVEN;
+    if (lane_is_lost(lane))
+        return false;
+    if (OPAL_LIKELY(lane_state(lane) != LANE_UNPROVEN))
+        return true;
+    lane_try(lane);
+    return false;
 }
 
 /* Does its BTL find out by trying whether it leads to the peer? */
