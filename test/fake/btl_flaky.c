@@ -91,7 +91,7 @@ struct copied {
     void *local;
     uint64_t remote;
     size_t size;
-    mca_btl_base_rdma_completion_fn_t callback;
+    mca_btl_base_rdma_completion_fn_t callback; /* null: it was called */
     void *context, *data;
 };
 
@@ -628,8 +628,9 @@ static int copy_make(const struct mca_btl_base_endpoint_t *endpoint, const struc
 
 static void copied_end(struct mca_btl_base_endpoint_t *endpoint, struct copied *copied, int status)
 {
-    copied->callback(&endpoint->lane->super, endpoint, copied->local, NULL, copied->context,
-                     copied->data, status);
+    if (copied->callback)
+        copied->callback(&endpoint->lane->super, endpoint, copied->local, NULL, copied->context,
+                         copied->data, status);
     free(copied);
 }
 
@@ -808,6 +809,23 @@ static void all_end(struct mca_btl_base_endpoint_t *endpoint, opal_list_t *messa
     }
 }
 
+/* With the lane's lock held: puts that end with an error as their lane breaks, while their bytes
+ * are still on their way. */
+static struct copied *puts_end_early(struct mca_btl_base_endpoint_t *endpoint)
+{
+    struct copied *ended = NULL;
+    for (struct copied *at = endpoint->copied; at; at = at->next) {
+        struct copied *put = at->gets || !at->callback ? NULL : malloc(sizeof(*put));
+        if (!put)
+            continue;
+        *put = *at;
+        put->next = ended;
+        ended = put;
+        at->callback = NULL;
+    }
+    return ended;
+}
+
 /* With the lane's lock held: what the other end has not got. */
 static struct copied *all_take(struct mca_btl_base_endpoint_t *endpoint, opal_list_t *messages)
 {
@@ -837,6 +855,8 @@ static void lane_settle(struct mca_btl_base_endpoint_t *endpoint)
     endpoint->tells = false;
     if (endpoint->is_broken && (is_fenced(endpoint) || !returned))
         copied = all_take(endpoint, &messages);
+    else if (proc && chance_next(&lane->chance) & 1)
+        copied = puts_end_early(endpoint);
     OPAL_THREAD_UNLOCK(&lane->lock);
     all_end(endpoint, &messages, copied, returned, context);
     OBJ_DESTRUCT(&messages);

@@ -173,6 +173,7 @@ static void receive_one(const struct trial *trial)
             fail(trial, "a byte is wrong");
             break;
         }
+    memset(buffer, 0, (size_t) bytes);
     if (!await(&meeting->ended, selected + 1, breaks(trial->fault))) {
         fail(trial, "the message is here, and its sender waits");
         await(&meeting->ended, selected + 1, true);
@@ -224,6 +225,16 @@ static void lanes_await(void)
 /* --- all of them --------------------------------------------------------------------------------
  */
 
+/* Of what the lane that is back now carried before, none came later. */
+static void nothing_came_late(const struct trial *trial)
+{
+    for (int i = 0; rank == RECEIVER && i < bytes; i++)
+        if (buffer[i] != 0) {
+            fail(trial, "bytes came after the message");
+            return;
+        }
+}
+
 /* Returns the calls that there were. */
 static unsigned trial_run(const struct trial *trial)
 {
@@ -240,8 +251,10 @@ static unsigned trial_run(const struct trial *trial)
         atomic_store(&meeting->calls, flaky_end());
     selected++;
     meet();
-    if (breaks(trial->fault))
+    if (breaks(trial->fault)) {
         lanes_await();
+        nothing_came_late(trial);
+    }
     MPI_Sendrecv(NULL, 0, MPI_BYTE, 1 - rank, 3, NULL, 0, MPI_BYTE, 1 - rank, 3, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
     return (unsigned) atomic_load(&meeting->calls);
