@@ -117,7 +117,7 @@ struct mca_btl_base_endpoint_t {
     bool is_fenced;                    /* the other end's is broken, and it has `their_have` */
     uint32_t their_have;
     uint32_t past_session, past_have; /* the same of ours, of the last session that was linked */
-    opal_list_t sent, waiting; /* struct message */
+    opal_list_t sent, waiting;        /* struct message */
     struct copied *copied;
     uint64_t since_ms; /* something is under way, and nothing of it has arrived */
     multilane_returned returned;
@@ -619,8 +619,7 @@ static int flaky_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
 static int copy_make(const struct mca_btl_base_endpoint_t *endpoint, const struct copied *copied)
 {
     struct iovec here = {.iov_base = copied->local, .iov_len = copied->size};
-    struct iovec there = {.iov_base = (void *) (uintptr_t) copied->remote,
-                          .iov_len = copied->size};
+    struct iovec there = {.iov_base = (void *) (uintptr_t) copied->remote, .iov_len = copied->size};
     ssize_t done = copied->gets ? process_vm_readv(endpoint->pid, &here, 1, &there, 1, 0)
                                 : process_vm_writev(endpoint->pid, &here, 1, &there, 1, 0);
     return done == (ssize_t) copied->size ? OPAL_SUCCESS : OPAL_ERROR;
@@ -834,9 +833,9 @@ static struct copied *all_take(struct mca_btl_base_endpoint_t *endpoint, opal_li
     opal_list_join(messages, opal_list_get_end(messages), &endpoint->sent);
     opal_list_join(messages, opal_list_get_end(messages), &endpoint->waiting);
     endpoint->copied = NULL;
-    /* Their bytes come at the last moment, or do not. */
+    /* Their bytes come at the last moment, or do not; those of puts that have ended do. */
     for (struct copied *at = copied; at; at = at->next)
-        if (chance_next(&endpoint->lane->chance) & 1)
+        if (!at->callback || chance_next(&endpoint->lane->chance) & 1)
             (void) copy_make(endpoint, at);
     return copied;
 }
@@ -855,7 +854,7 @@ static void lane_settle(struct mca_btl_base_endpoint_t *endpoint)
     endpoint->tells = false;
     if (endpoint->is_broken && (is_fenced(endpoint) || !returned))
         copied = all_take(endpoint, &messages);
-    else if (proc && chance_next(&lane->chance) & 1)
+    else if (proc)
         copied = puts_end_early(endpoint);
     OPAL_THREAD_UNLOCK(&lane->lock);
     all_end(endpoint, &messages, copied, returned, context);
@@ -897,23 +896,22 @@ static int flaky_progress(void)
 static int attributes(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                       struct multilane_lane_attributes *out)
 {
-    static const struct multilane_lane_cost cost = {
-        .range_count = 1,
-        .ranges = {{.largest_bytes = UINT64_MAX,
-                    .latency_s = 1e-6,
-                    .bandwidth_bytes_s = 2e8,
-                    .overhead_send_s = 1e-6,
-                    .overhead_receive_s = 1e-6}}};
+    static const struct multilane_lane_cost cost = {.range_count = 1,
+                                                    .ranges = {{.largest_bytes = UINT64_MAX,
+                                                                .latency_s = 1e-6,
+                                                                .bandwidth_bytes_s = 2e8,
+                                                                .overhead_send_s = 1e-6,
+                                                                .overhead_receive_s = 1e-6}}};
     (void) endpoint;
     if (!btl)
         return OPAL_ERR_NOT_AVAILABLE;
-    *out = (struct multilane_lane_attributes){
-        .capabilities = MULTILANE_CAN_FENCE | MULTILANE_CAN_BREAK,
-        .memory = MODEL_MEMORY_HOST,
-        .short_max_bytes = EAGER_MAX,
-        .copied_max_bytes = EAGER_MAX,
-        .zcopied_max_bytes = FRAGMENT_MAX,
-        .cost = {[MODEL_BY_SEND] = cost}};
+    *out = (struct multilane_lane_attributes){.capabilities =
+                                                  MULTILANE_CAN_FENCE | MULTILANE_CAN_BREAK,
+                                              .memory = MODEL_MEMORY_HOST,
+                                              .short_max_bytes = EAGER_MAX,
+                                              .copied_max_bytes = EAGER_MAX,
+                                              .zcopied_max_bytes = FRAGMENT_MAX,
+                                              .cost = {[MODEL_BY_SEND] = cost}};
     if (faults.rma)
         out->cost[MODEL_BY_GET] = out->cost[MODEL_BY_PUT] = cost;
     return OPAL_SUCCESS;
@@ -1005,8 +1003,8 @@ static uint64_t quiet_ms(mca_btl_base_module_t *btl, struct mca_btl_base_endpoin
 }
 
 MULTILANE_EXTENSION_DEFINE(flaky) = {
-    MULTILANE_EXTENSION_HEAD,   .attributes = attributes,   .fence = fence,
-    .fence_ask = fence_ask,     .fence_hear = fence_hear,   .return_to = return_to,
+    MULTILANE_EXTENSION_HEAD, .attributes = attributes, .fence = fence,
+    .fence_ask = fence_ask,   .fence_hear = fence_hear, .return_to = return_to,
     .quiet_ms = quiet_ms,
 };
 

@@ -6,8 +6,8 @@
  *     each_call FILE BYTES LANES [--cut] [--share N]
  *     each_call FILE BYTES LANES --unread N
  * The two ranks meet in FILE, outside of MPI. --cut: only cuts and breaks, of each of two lanes;
- * the sender is in MPI then. --share N: every Nth case. --unread N: no fault, but so many messages before the
- * receiver reads the first. */
+ * the sender is in MPI then. --share N: every Nth case. --unread N: no fault, but so many messages
+ * before the receiver reads the first. */
 #define _GNU_SOURCE
 #include <mpi.h>
 
@@ -36,8 +36,8 @@ struct meeting {
 
 enum mode { SEND, SYNCHRONOUS, ISEND, PERSISTENT, MODES };
 static const char *const mode_names[] = {"send", "ssend", "isend", "start"};
-static const char *const fault_names[] = {"none", "no room", "busy", "held", "unconnected", "cut",
-                                          "break"};
+static const char *const fault_names[] = {"none",        "no room", "busy", "held",
+                                          "unconnected", "cut",     "break"};
 
 static struct meeting *meeting;
 static int rank, bytes, share = 1;
