@@ -57,7 +57,7 @@ EXTRA_DIST += test/fake/verbs_dmabuf.c test/fake/verbs/device.c test/fake/verbs/
 	test/fake/verbs/profile.c test/fake/verbs/queue.c test/fake/verbs/request.c \
 	test/fake/verbs/strict.h test/fake/verbs/strict_do.c
 
-# Lanes that lose messages, by a seed. Run by test/mpi/runs/flaky.sh.
+# Lanes that break, by a seed. Run by test/mpi/runs/flaky.sh.
 check_LTLIBRARIES += test/fake/mca_btl_flaky.la
 test_fake_mca_btl_flaky_la_SOURCES = test/fake/btl_flaky.c test/fake/btl_flaky.h
 test_fake_mca_btl_flaky_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)
