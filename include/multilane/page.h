@@ -140,15 +140,14 @@ struct page_wait {
 struct page_peer {
     struct page_process name;
     uint32_t flags;
-    uint32_t sent;     /* messages so far, modulo 2^32, also those that wait here */
-    uint32_t received; /* messages that came in order, modulo 2^32 */
-    uint32_t early;    /* messages that came before an older one */
-    uint32_t waiting;  /* messages that wait here for room at the peer or on a lane */
-    uint32_t
-        unacknowledged; /* messages that the peer may not have yet, of lanes that may lose them */
-    uint32_t kept;      /* 64-byte units of its messages that no receive has taken */
-    int32_t credit;     /* units that may be sent to it */
-    uint64_t queued_bytes; /* copies that no lane has taken yet */
+    uint32_t sent;           /* messages so far, modulo 2^32, also those that wait here */
+    uint32_t received;       /* messages that came in order, modulo 2^32 */
+    uint32_t early;          /* messages that came before an older one */
+    uint32_t waiting;        /* messages that wait here for room at the peer or on a lane */
+    uint32_t unacknowledged; /* lanes with messages that the peer may not have yet */
+    uint32_t kept;           /* 64-byte units of its messages that no receive has taken */
+    int32_t credit;          /* units that may be sent to it */
+    uint64_t queued_bytes;   /* copies that no lane has taken yet */
     uint8_t lanes;
     uint8_t lanes_down;
     uint8_t reserved[6];

@@ -47,7 +47,7 @@ static void control_left(void *owner, int status)
     control_drop(control);
 }
 
-/* It concerns only the lane that it was sent on, or is kept elsewhere. */
+/* It concerns only the lane that it was sent on. */
 static bool is_of_lane(const void *bytes)
 {
     uint8_t type = ((const struct wire_base *) bytes)->type;

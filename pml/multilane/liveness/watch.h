@@ -7,8 +7,8 @@
 
 #include "peer/peer.h"
 
-/* The peer is met. Where tcp is its only lane for messages, a cut wire would go unnoticed: it is
- * asked now and then, though nothing is kept. With the component's lock held. */
+/* The peer is met: those of its lanes that tell whether they are quiet are looked at now and then.
+ * With the component's lock held. */
 void watch_met(struct peer *peer);
 
 /* Called by opal_progress and the progress thread. */

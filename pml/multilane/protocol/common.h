@@ -11,7 +11,7 @@
 int post_by_request(const struct outgoing *out, const struct route *route);
 
 /* The `start` of protocols that post the whole message: what its lane does not take at once goes by
- * a fragment or a frame that holds a copy of it. */
+ * a fragment that holds a copy of it. */
 int eager_start(struct send_request *request);
 
 /* A `post` by the lane's own copy of the message. */
