@@ -24,7 +24,7 @@ UNITS = (
     (r"_reg_growth$", "seconds a byte"),
     (r"_bandwidth$", "bytes a second"),
     (r"_ms$", "milliseconds"),
-    (r"_bytes$|_(unexpected|queued|memory|eager|incast)_max$", "bytes"),
+    (r"_bytes$|_(unexpected|queued|memory|eager)_max$", "bytes"),
     (r"_bias$", "factor"),
 )
 TYPES = {"int": "integer", "unsigned_long_long": "integer", "string": "text"}
