@@ -105,8 +105,8 @@ static void room_promised_to_a_client_is_there_for_the_next(void)
     }
     /* Some wait where the flood comes faster than the server tells its limits; where nothing comes
      * back of what was promised, nearly all. */
-    CHECK(last <= first + MESSAGES / 4, "%llu messages of the last client waited, %llu of the first",
-          last, first);
+    CHECK(last <= first + MESSAGES / 4,
+          "%llu messages of the last client waited, %llu of the first", last, first);
 }
 
 static int child_main(void)

@@ -228,8 +228,8 @@ static void eager_messages_never_wait_and_lost_lanes_get_nothing(void)
         stripe_sent(lane, size);
     }
     size_t size = M;
-    CHECK(!stripe_choose(route, sim.sender, M, &size, true),
-          "a lane with %u MB before it is free", 60);
+    CHECK(!stripe_choose(route, sim.sender, M, &size, true), "a lane with %u MB before it is free",
+          60);
     sim_begin(3, mbit, 100000);
     route = class_route_at(peer_class_now(sim.sender), CLASS_CONTIGUOUS, 16 * M);
     lane_leave_out(&sim.sender->lanes[1], LANE_OUT_DOWN, true);
@@ -249,8 +249,7 @@ static void the_only_lane_of_a_route_may_be_drained(void)
     const struct route *route = class_route_at(peer_class_now(sim.sender), CLASS_CONTIGUOUS, 100);
     struct lane *only = route_lane(route, sim.sender, 0);
     size_t size = 100000;
-    CHECK(route->lane_count == 1 &&
-              stripe_choose(route, sim.sender, M, &size, true) == only,
+    CHECK(route->lane_count == 1 && stripe_choose(route, sim.sender, M, &size, true) == only,
           "its lane");
     CHECK(lane_leave_out(only, LANE_OUT_DRAINED, true), "no lane is left");
     struct lane *other = stripe_choose(route, sim.sender, M, &size, true);

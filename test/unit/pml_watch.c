@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers over two lanes that are none, which say nothing, break, are made anew and answer, or do not,
- * in a time that passes only here: a lane that can be made anew is, and a peer counts as lost if
- * none of its own lanes shows life, and else does not. */
+/* Peers over two lanes that are none, which say nothing, break, are made anew and answer, or do
+ * not, in a time that passes only here: a lane that can be made anew is, and a peer counts as lost
+ * if none of its own lanes shows life, and else does not. */
 #include "check.h"
 
 #include <stdarg.h>

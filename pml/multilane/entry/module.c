@@ -67,8 +67,8 @@ static mca_pml_base_module_t module = {
     .pml_flags = COMPAT_PML_FLAGS,
 };
 
-/* BML r2 takes only the most exclusive of the allowed lanes to a process. Those of Open MPI that may
- * lose messages are for processes that no other lane leads to: tcp where sock is not there. */
+/* BML r2 takes only the most exclusive of the allowed lanes to a process. Those of Open MPI that
+ * may lose messages are for processes that no other lane leads to: tcp where sock is not there. */
 static uint32_t exclusivity_of(const mca_btl_base_module_t *btl)
 {
     bool is_last = !lane_extension_of(btl) && !stock_btl_delivers(lane_name_of(btl));

@@ -107,14 +107,13 @@ struct lane {
                      size_t header, size_t payload);
     uint32_t flags; /* the BTL's flags as BML r2 corrected them, less what this PML does not use */
     uint8_t index;  /* in the peer's array */
-    bool returns;   /* may break, gives back what it could not deliver, so that another lane carries
-                     * it, and is made anew */
+    bool returns;   /* may break, gives back what is not there for other lanes, and is made anew */
     bool in_place;  /* sends from the user's memory: extension->prepare_in_place */
-    bool keeps_order;        /* what is sent behind a put arrives behind its bytes */
-    bool takes_device;       /* it gets and puts device memory in place */
-    float round_trip_s;      /* to another node, as the kernel measured it; 0: not known */
-    size_t largest;          /* the largest message, headers included, of one send */
-    struct lane_speed speed; /* for messages, */
+    bool keeps_order;             /* what is sent behind a put arrives behind its bytes */
+    bool takes_device;            /* it gets and puts device memory in place */
+    float round_trip_s;           /* to another node, as the kernel measured it; 0: not known */
+    size_t largest;               /* the largest message, headers included, of one send */
+    struct lane_speed speed;      /* for messages, */
     struct lane_speed copy_speed; /* and for gets and puts */
     struct lane_health health;
     _Atomic bool introduced;       /* the peer was told our index of this lane, see rma.c */
@@ -300,8 +299,8 @@ bool lane_is_proven(const struct lane *lane, char *why, size_t room);
 bool lane_can_get(const struct lane *lane, uint64_t remote, const void *local, size_t size);
 bool lane_can_put(const struct lane *lane);
 
-/* For a lane that returns messages, and broke. OMPI_SUCCESS: what was sent on it writes no memory any more.
- * LANE_AGAIN: not yet. */
+/* For a lane that returns messages, and broke. OMPI_SUCCESS: what was sent on it writes no memory
+ * any more. LANE_AGAIN: not yet. */
 int lane_fence(struct lane *lane);
 
 /* On a lane that may break and can return messages: it will from now on. */

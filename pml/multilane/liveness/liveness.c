@@ -63,7 +63,7 @@ bool lane_state_set(struct liveness *liveness, struct lane *lane, enum lane_stat
         return false;
     atomic_store_explicit(&lane->health.state, (uint8_t) state,
                           memory_order_relaxed); /* lane_state */
-    if (state == LANE_BROKEN) /* what is under way on it may never be reported */
+    if (state == LANE_BROKEN)                    /* what is under way on it may never be reported */
         stripe_lane_lost(lane);
     lane->health.has_changed = true;
     lane->health.asked = 0;

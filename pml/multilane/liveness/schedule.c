@@ -25,8 +25,8 @@ void active_time_set(uint64_t ns)
 
 void schedule_add(struct liveness *liveness)
 {
-    /* watch.c clears it before it takes the lock of the liveness, which the caller holds: where it is
-     * still set, that look comes after this. */
+    /* watch.c clears it before it takes the lock of the liveness, which the caller holds: where it
+     * is still set, that look comes after this. */
     if (atomic_load_explicit(&liveness->watched, memory_order_relaxed))
         return;
     OPAL_THREAD_LOCK(&schedule.lock);
@@ -34,7 +34,8 @@ void schedule_add(struct liveness *liveness)
     if (!atomic_load_explicit(&liveness->watched, memory_order_acquire)) {
         atomic_store_explicit(&liveness->watched, true, memory_order_relaxed);
         liveness->next_watched = atomic_load_explicit(&schedule.first, memory_order_relaxed);
-        atomic_store_explicit(&schedule.first, liveness, memory_order_relaxed); /* schedule_has_any */
+        atomic_store_explicit(&schedule.first, liveness,
+                              memory_order_relaxed); /* schedule_has_any */
     }
     OPAL_THREAD_UNLOCK(&schedule.lock);
 }

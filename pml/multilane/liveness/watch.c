@@ -2,11 +2,11 @@
 /* Decides when a lane is left out or used again, and when a peer is lost. T:
  * pml_multilane_suspect_ms.
  *
- * If nothing that is under way on a lane of ours has arrived for T/2, every lane is asked (WIRE_ASK).
- * Once one lane has answered, another one that does not for T/2 more is closed, as broken, returns
- * its messages, and new plans do without it. So is a lane whose BTL reports an error. It is made
- * anew while another one is left, and is silent until it answers. A lane of Open MPI that breaks
- * is the end of the peer.
+ * If nothing that is under way on a lane of ours has arrived for T/2, every lane is asked
+ * (WIRE_ASK). Once one lane has answered, another one that does not for T/2 more is closed, as
+ * broken, returns its messages, and new plans do without it. So is a lane whose BTL reports an
+ * error. It is made anew while another one is left, and is silent until it answers. A lane of Open
+ * MPI that breaks is the end of the peer.
  *
  * A lane whose BTL must first try whether it leads to the peer is unproven, and carries nothing. If
  * it still is PROOF_NS after another lane carries, it is silent. */
@@ -282,7 +282,8 @@ static void look_lost(struct liveness *liveness, struct look *look)
     }
     if (liveness->waited_ns <= liveness->alive_ns)
         return; /* no question is open */
-    if (look->now - liveness->waited_ns < lost_ns() || look->now - liveness->verified_ns < VERIFY_NS)
+    if (look->now - liveness->waited_ns < lost_ns() ||
+        look->now - liveness->verified_ns < VERIFY_NS)
         return;
     liveness->verified_ns = look->now;
     if (system_knows_it_alive(liveness->peer))

@@ -9,7 +9,6 @@
 #include "base/own_page.h"
 #include "delivery/control.h"
 #include "delivery/seen.h"
-#include "delivery/seen.h"
 #include "match/inbound.h"
 #include "base/multilane.h"
 #include "request/offered.h"
