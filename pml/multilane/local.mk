@@ -91,6 +91,7 @@ multilane_sources = \
 	pml/multilane/liveness/errors.h \
 	pml/multilane/liveness/handover.c pml/multilane/liveness/handover.h \
 	pml/multilane/liveness/liveness.c pml/multilane/liveness/liveness.h \
+	pml/multilane/liveness/liveness_state.h \
 	pml/multilane/liveness/lost.c pml/multilane/liveness/lost.h \
 	pml/multilane/liveness/notes.c pml/multilane/liveness/notes.h \
 	pml/multilane/liveness/schedule.c pml/multilane/liveness/schedule.h \

@@ -6,7 +6,7 @@
 #ifndef MULTILANE_SCHEDULE_H
 #define MULTILANE_SCHEDULE_H
 
-#include "liveness/liveness.h"
+#include "liveness/liveness_state.h"
 
 /* Active time in nanoseconds. The thread in watch.c writes it, all read it. */
 uint64_t active_time_ns(void);

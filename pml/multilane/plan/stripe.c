@@ -225,11 +225,6 @@ void stripe_sent(struct lane *lane, size_t size)
     speed_sent(&lane->speed, size);
 }
 
-void stripe_not_sent(struct lane *lane, size_t size)
-{
-    atomic_fetch_sub_explicit(&lane->speed.sent, size, memory_order_relaxed);
-}
-
 void stripe_copying(struct lane *lane, size_t size)
 {
     if (peer_lane_count(lane->peer) > 1)

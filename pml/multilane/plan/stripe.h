@@ -42,8 +42,6 @@ static inline void stripe_set_counted(const struct route *route, void *header)
 
 /* A counted piece was given to a lane. */
 void stripe_sent(struct lane *lane, size_t size);
-/* The lane has refused it. */
-void stripe_not_sent(struct lane *lane, size_t size);
 
 /* The lane is lost, or what is under way on it: forgets that. */
 void stripe_lane_lost(struct lane *lane);
