@@ -30,8 +30,8 @@ static void surround(void)
     CHECK(own_page_open("", (struct page_process){1, 2}, &why) && multilane.local_peers,
           "no memory");
     wait_stories_init(wait_rows_fill);
-    rails[0] = standin_btl("tcp", 8000);
-    rails[1] = standin_btl("tcp", 8000);
+    rails[0] = standin_btl("verbs", 8000);
+    rails[1] = standin_btl("verbs", 8000);
     for (int i = 0; i < 2; i++) {
         peers[i] = standin_peer();
         standin_reach(peers[i], rails[0]);

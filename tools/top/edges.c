@@ -61,7 +61,7 @@ static uint64_t left_then(const struct page *page, const struct page_request *ro
 }
 
 /* Messages that the other rank had sent at the first look, and that had not come at the second. A
- * rank that makes no progress takes none, and frames are sent again where a lane is lost. */
+ * rank that makes no progress takes none, and what a lost lane carried is sent again. */
 bool edge_has_lost(const struct ranks *ranks, const struct edge *edge, uint32_t *sent,
                    uint32_t *come)
 {

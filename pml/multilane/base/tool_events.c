@@ -15,8 +15,8 @@ static struct {
                          "A lane to a peer carries less, or loses more, than it did before", NULL},
     [TOOL_PEER_SUSPECTED] =
         {"peer_suspected",
-         "A peer has acknowledged nothing for half of pml_multilane_suspect_ms, "
-         "and is asked over each lane",
+         "Nothing that is under way to a peer over a lane has arrived for half of "
+         "pml_multilane_suspect_ms, and it is asked over each lane",
          NULL},
     [TOOL_PLAN_CHANGED] = {"plan_changed", "Later messages to a peer follow another plan", NULL},
 };

@@ -17,7 +17,7 @@ static void peer_say_unreachable(const struct peer *peer)
     opal_output(
         0,
         "multilane: no lane reaches rank %u of job %u on %s; --mca btl must name a BTL that "
-        "does, such as self,vader,tcp (sm instead of vader from Open MPI 5.0 on).",
+        "does, such as self,shm,sock.",
         peer->name.vpid, peer->name.jobid, host ? host : "an unknown host");
     free(host);
 }

@@ -317,7 +317,8 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
     }
     if (OPAL_UNLIKELY(!arrival.lane)) {
         arrival.lane = peer_late_lane(peer, btl);
-        watch_met(peer);
+        if (arrival.lane)
+            watch_met(peer);
     }
     if (OPAL_UNLIKELY(peer->is_self && !arrival.lane)) {
         inbound_reject(btl, "a message from another process in our name, rank", base.from);

@@ -7,7 +7,6 @@
 #include "base/parameters.h"
 #include "base/pending.h"
 #include "base/sigpipe.h"
-#include "common/lane/stock_btl.h"
 #include "entry/blackbox.h"
 #include "entry/calls.h"
 #include "entry/progress_thread.h"
@@ -67,12 +66,12 @@ static mca_pml_base_module_t module = {
     .pml_flags = COMPAT_PML_FLAGS,
 };
 
-/* BML r2 takes only the most exclusive of the allowed lanes to a process. Those of Open MPI that
- * may lose messages are for processes that no other lane leads to: tcp where sock is not there. */
+/* BML r2 takes only the most exclusive of the allowed lanes to a process: tcp is for processes that
+ * no other lane leads to. */
 static uint32_t exclusivity_of(const mca_btl_base_module_t *btl)
 {
-    bool is_last = !lane_extension_of(btl) && !stock_btl_delivers(lane_name_of(btl));
-    return is_last ? MCA_BTL_EXCLUSIVITY_HIGH - 1 : MCA_BTL_EXCLUSIVITY_HIGH;
+    bool is_tcp = !lane_extension_of(btl) && btl_is_of_sockets(btl);
+    return is_tcp ? MCA_BTL_EXCLUSIVITY_HIGH - 1 : MCA_BTL_EXCLUSIVITY_HIGH;
 }
 
 mca_pml_base_module_t *module_of_job(void)
@@ -214,11 +213,6 @@ static int module_check_uses(ompi_proc_t **procs, size_t count)
     return OMPI_SUCCESS;
 }
 
-static bool has_other_nodes(void)
-{
-    return multilane.local_peer_count > (uint32_t) ompi_process_info.num_local_peers + 1;
-}
-
 int module_add_procs(ompi_proc_t **procs, size_t count)
 {
     if (count == 0)
@@ -246,7 +240,7 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
         rc = mca_bml.bml_register_error(errors_from_btl);
     if (rc == OMPI_SUCCESS)
         rc = counters_register_lanes(&mca_pml_multilane_component.pmlm_version);
-    if (rc == OMPI_SUCCESS && parameters.failover && has_other_nodes() && lanes_may_break())
+    if (rc == OMPI_SUCCESS && parameters.failover && lanes_may_break())
         schedule_begin(); /* also if no process is ever met: unmet_senders.h */
     multilane.receiving = rc == OMPI_SUCCESS;
     if (multilane.receiving) {

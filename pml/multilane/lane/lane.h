@@ -45,7 +45,7 @@ enum lane_state {
     LANE_UP,
     LANE_SILENT,   /* does not answer: not used until it does */
     LANE_UNPROVEN, /* its BTL tries whether it leads to the peer: nothing is given to it */
-    LANE_BROKEN    /* its BTL reported an error: not used again, unless made anew */
+    LANE_BROKEN    /* it failed, or did not answer: not used again, unless made anew */
 };
 
 /* Whether a lane answers. The lock of the peer's liveness guards all but the state. */

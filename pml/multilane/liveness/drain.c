@@ -16,8 +16,9 @@
 #define LOOKS 5u
 
 static struct {
-    _Atomic bool inside;   /* a thread is in drain_look */
-    _Atomic uint64_t done; /* relaxed: for the page */
+    _Atomic bool inside;    /* a thread is in drain_look */
+    _Atomic uint64_t done;  /* relaxed: for the page */
+    _Atomic uint64_t asked; /* what was asked in the last look; relaxed, a hint */
     _Atomic uint32_t looks;
     /* For the thread inside: */
     uint64_t said; /* lanes of which it was said that they go on */
@@ -58,7 +59,7 @@ static bool others_are_tried(const struct lane *lane)
 static void drain_peer(struct peer *peer, void *unused)
 {
     (void) unused;
-    for (int i = 0; i < peer_lane_count(peer); i++) {
+    for (int i = 0; i < peer_lane_count(peer) && !peer_is_lost(peer); i++) {
         struct lane *lane = &peer->lanes[i];
         bool is_wanted = lane_is_to_drain(lane->btl);
         if (is_wanted != lane_is_out(lane, LANE_OUT_DRAINED) || (is_wanted && !lane_is_lost(lane)))
@@ -77,12 +78,13 @@ void drain_look(void)
     if (atomic_fetch_add_explicit(&drain.looks, 1, memory_order_relaxed) % LOOKS == 0)
         own_page_drain_read();
     uint64_t wanted = own_page_drain();
-    if (OPAL_LIKELY(wanted == 0 && drain_done() == 0) ||
+    if (OPAL_LIKELY(wanted == 0 && atomic_load_explicit(&drain.asked, memory_order_relaxed) == 0) ||
         atomic_exchange_explicit(&drain.inside, true, memory_order_acquire)) /* the next thread */
         return;
     drain.tries = false;
     peers_visit(drain_peer, NULL);
     drain.said &= wanted;
+    atomic_store_explicit(&drain.asked, wanted, memory_order_relaxed);
     if (!drain.tries)
         atomic_store_explicit(&drain.done, wanted, memory_order_relaxed);
     atomic_store_explicit(&drain.inside, false, memory_order_release);

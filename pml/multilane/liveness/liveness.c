@@ -98,8 +98,8 @@ bool liveness_heard(struct peer *peer, struct lane *lane, const struct wire_ask 
     if (!liveness)
         return false;
     OPAL_THREAD_LOCK(&liveness->lock);
-    bool good = liveness->lost || (int32_t) (liveness->ask - answer->number) >= 0;
-    if (good) {
+    bool good = (int32_t) (liveness->ask - answer->number) >= 0;
+    if (good && !liveness->lost) {
         liveness->alive_ns = active_time_ns();
         if (lane)
             lane_answered(liveness, lane, answer->number);

@@ -21,7 +21,6 @@ struct liveness {
     uint64_t asked_ns;    /* when it was asked */
     uint64_t alive_ns;    /* when the peer answered last */
     uint64_t waited_ns;   /* when it was first asked since */
-    uint64_t verified_ns; /* when its lanes were last asked for signs of life */
     _Atomic bool watched; /* in watch.c's list */
     struct liveness *next_watched;
 };

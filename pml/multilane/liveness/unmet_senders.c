@@ -17,6 +17,14 @@ struct unmet {
     int count;
 };
 
+static bool may_break(const struct peer *peer)
+{
+    for (int i = 0; i < peer_lane_count(peer); i++)
+        if (lane_may_break(&peer->lanes[i]))
+            return true;
+    return false;
+}
+
 static void unmet_note(struct unmet *unmet, const struct mca_pml_comm_t *comm, int32_t source)
 {
     if (source < 0 || (uint32_t) source >= comm->size || unmet->count == UNMET_MAX)
@@ -24,7 +32,8 @@ static void unmet_note(struct unmet *unmet, const struct mca_pml_comm_t *comm, i
     if (compat_comm_receive_error(comm->ompi, source, 0) != OMPI_SUCCESS)
         return; /* known as dead: the receive will end with that */
     opal_process_name_t name = ompi_group_get_proc_name(comm->ompi->c_remote_group, source);
-    if (!peer_find(name))
+    const struct peer *peer = peer_find(name);
+    if (!peer || (may_break(peer) && !liveness_find(peer)))
         unmet->names[unmet->count++] = name;
 }
 
@@ -40,14 +49,6 @@ static void unmet_look(struct mca_pml_comm_t *comm, void *with)
         for (const struct match_node *head = comm->posted.buckets[i]; head; head = head->next_head)
             unmet_note(unmet, comm, head->source);
     biased_unlock(&comm->lock);
-}
-
-static bool may_break(const struct peer *peer)
-{
-    for (int i = 0; i < peer_lane_count(peer); i++)
-        if (lane_may_break(&peer->lanes[i]))
-            return true;
-    return false;
 }
 
 void unmet_senders_meet(void)

@@ -45,8 +45,6 @@
 #define RENEW_AFTER 2
 /* How often the other end of a broken lane is told, so that its fence holds. */
 #define NOTE_NS (20 * MILLISECOND)
-/* How often to ask the system about a peer that does not answer. */
-#define VERIFY_NS SECOND
 /* How often to look at all peers; and how many calls of progress in between do not even read the
  * clock. */
 #define QUIET_NS    SECOND
@@ -57,7 +55,7 @@
 
 /* Owned by the thread inside, but for the last two. */
 static struct {
-    uint64_t looked_ns;     /* by clock_now_ns, unlike the next two */
+    uint64_t looked_ns;     /* by clock_now_ns, unlike the others */
     uint64_t quiet_ns;      /* last look at all peers, */
     uint64_t met_ns;        /* at unmet senders, */
     uint64_t lanes_ns;      /* and at lanes that say nothing */
@@ -159,20 +157,6 @@ static bool has_to_be_asked(const struct peer *peer)
     return any_lane_is_quiet(peer) || any_lane_is_broken(peer);
 }
 
-static void look_ask(struct liveness *liveness, struct look *look)
-{
-    if (!has_to_be_asked(liveness->peer))
-        return;
-    look->keep = true;
-    if (liveness->waited_ns <= liveness->alive_ns)
-        liveness->waited_ns = look->now;
-    if (look->now - liveness->asked_ns >= suspect_ns() / 2) {
-        look->suspected =
-            any_lane_is_quiet(liveness->peer) && liveness->asked_ns <= liveness->alive_ns;
-        ask_all(liveness, look);
-    }
-}
-
 static bool any_lane_left(const struct peer *peer)
 {
     for (int i = 0; i < peer_lane_count(peer); i++)
@@ -187,6 +171,23 @@ static bool any_lane_is_up(const struct peer *peer)
         if (lane_is_up(&peer->lanes[i]) && lane_sends(&peer->lanes[i]))
             return true;
     return false;
+}
+
+static void look_ask(struct liveness *liveness, struct look *look)
+{
+    if (!has_to_be_asked(liveness->peer)) {
+        if (any_lane_is_up(liveness->peer)) /* what is under way moves: that answers, too */
+            liveness->waited_ns = liveness->alive_ns;
+        return;
+    }
+    look->keep = true;
+    if (liveness->waited_ns <= liveness->alive_ns)
+        liveness->waited_ns = look->now;
+    if (look->now - liveness->asked_ns >= suspect_ns() / 2) {
+        look->suspected =
+            any_lane_is_quiet(liveness->peer) && liveness->asked_ns <= liveness->alive_ns;
+        ask_all(liveness, look);
+    }
 }
 
 static void look_unproven(struct liveness *liveness, struct lane *lane, struct look *look)
@@ -256,23 +257,8 @@ static void look_lane(struct liveness *liveness, struct lane *lane, struct look 
     look->lanes_changed |= mine->has_changed;
 }
 
-/* A device reports an error where the peer does not acknowledge, however long it computes; but not
- * on a silent lane, which may have no connection since it was made anew. A lane that delivers
- * whatever happens notices itself when the peer is gone. */
-static bool lane_shows_life(const struct lane *lane)
-{
-    return lane_is_up(lane) && (lane->returns || lane_sends(lane));
-}
-
-/* One healthy lane is enough. Lanes to other peers tell nothing. */
-static bool system_knows_it_alive(const struct peer *peer)
-{
-    for (int i = 0; i < peer_lane_count(peer); i++)
-        if (lane_shows_life(&peer->lanes[i]))
-            return true;
-    return false;
-}
-
+/* The BTL of a lane that is up reports by itself when the peer is gone, however long that computes.
+ */
 static void look_lost(struct liveness *liveness, struct look *look)
 {
     if (!any_lane_left(liveness->peer)) {
@@ -282,11 +268,7 @@ static void look_lost(struct liveness *liveness, struct look *look)
     }
     if (liveness->waited_ns <= liveness->alive_ns)
         return; /* no question is open */
-    if (look->now - liveness->waited_ns < lost_ns() ||
-        look->now - liveness->verified_ns < VERIFY_NS)
-        return;
-    liveness->verified_ns = look->now;
-    if (system_knows_it_alive(liveness->peer))
+    if (look->now - liveness->waited_ns < lost_ns() || any_lane_is_up(liveness->peer))
         return;
     look->is_lost = true;
     snprintf(look->why, sizeof(look->why), "no lane answered for %d s (pml_multilane_lost_s)",
@@ -427,8 +409,8 @@ static bool is_forgotten(struct liveness *liveness, uint64_t now)
     return is_forgotten;
 }
 
-/* A lane that loses nothing notices itself when the peer is gone. */
-static bool every_lane_loses(const struct peer *peer)
+/* Another one notices itself when the peer is gone. */
+static bool every_lane_may_break(const struct peer *peer)
 {
     for (int i = 0; i < peer_lane_count(peer); i++)
         if (lane_sends(&peer->lanes[i]) && !lane_may_break(&peer->lanes[i]))
@@ -451,7 +433,7 @@ static void quiet_look(struct peer *peer, uint64_t now)
         OPAL_THREAD_UNLOCK(&liveness->lock);
         return;
     }
-    bool asks = quiet && every_lane_loses(peer) && lost_would_be_returned(peer);
+    bool asks = quiet && every_lane_may_break(peer) && lost_would_be_returned(peer);
     OPAL_THREAD_LOCK(&liveness->lock);
     if (!liveness->lost && peer_lane_count(peer) > 0) {
         if (asks && liveness->waited_ns <= liveness->alive_ns)

@@ -8,7 +8,7 @@
 #include "peer/peer.h"
 
 /* The peer is met: those of its lanes that tell whether they are quiet are looked at now and then.
- * With the component's lock held. */
+ */
 void watch_met(struct peer *peer);
 
 /* Called by opal_progress and the progress thread. */

@@ -144,7 +144,7 @@ struct lane *stripe_instead(struct lane *lane, size_t size)
         class_route_at(peer_class_now(lane->peer), CLASS_CONTIGUOUS, SIZE_MAX);
     for (int i = 0; i < route->lane_count; i++) {
         struct lane *other = route_lane(route, lane->peer, i);
-        if (other->extension != lane->extension || lane_is_lost(other) || !lane_is_up(other) ||
+        if (other->extension != lane->extension || !lane_carries(other) || !lane_is_up(other) ||
             other->btl->btl_max_send_size < length)
             continue;
         (void) lane_under_way(other, length, &other_s);

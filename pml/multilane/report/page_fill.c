@@ -11,6 +11,7 @@
 #include "base/multilane.h"
 #include "base/own_page.h"
 #include "common/compat/collective.h"
+#include "lane/extension.h"
 #include "liveness/liveness.h"
 #include "liveness/drain.h"
 #include "match/comm.h"
@@ -134,6 +135,8 @@ static bool is_drained(const struct lane *lane)
 static bool is_busy(const struct lane *lane)
 {
     double unused;
+    if (!lane->extension && btl_is_of_sockets(lane->btl))
+        return true; /* tcp does not tell */
     return speed_load(&lane->copy_speed.sent) > speed_load(&lane->copy_speed.seen) ||
            lane_under_way(lane, 0, &unused) > 0;
 }
