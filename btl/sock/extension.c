@@ -62,11 +62,8 @@ static size_t under_way(mca_btl_base_module_t *btl, sock_peer_t *peer, size_t mo
     (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
     size_t bytes = peer->kept_bytes;
-    double bytes_s = sock_queue_bytes_s(peer);
+    *seconds = sock_queue_arrival_s(peer, more, wire_bytes_s(peer));
     OPAL_THREAD_UNLOCK(&peer->lock);
-    if (bytes_s == 0)
-        bytes_s = wire_bytes_s(peer);
-    *seconds = (double) (bytes + more) / bytes_s;
     return bytes;
 }
 

@@ -10,7 +10,7 @@
 #define EVENTS_MOST 32
 /* While peers are hot, the kernel is asked about the others in every so many rounds. */
 #define ASK_ROUNDS 8u
-/* A peer that brought nothing in so many looks at the hot ones is hot no more. */
+/* A peer that brought nothing in so many looks is hot no more. */
 #define COOL_LOOKS 4096u
 #define TICK_MS    5u
 /* A longer pause between two looks counts as this much. */
@@ -18,14 +18,20 @@
 /* Reads of one socket in one round. */
 #define READS_MOST 4
 
+static void hot_cool(sock_peer_t **place)
+{
+    (*place)->is_hot = false;
+    *place = NULL;
+}
+
 static void peer_heat(sock_peer_t *peer)
 {
-    sock.hot_empty = 0;
+    peer->empty_looks = 0;
     if (peer->is_hot)
         return;
     sock_peer_t **place = &sock.hot[sock.hot_next++ % HOT_PEERS];
     if (*place)
-        (*place)->is_hot = false;
+        hot_cool(place);
     *place = peer;
     peer->is_hot = true;
 }
@@ -53,19 +59,14 @@ static int hot_read(bool *any)
     int events = 0;
 
     *any = false;
-    for (uint32_t i = 0; i < HOT_PEERS; i++)
-        if (sock.hot[i]) {
-            *any = true;
-            events += peer_read(sock.hot[i]);
-        }
-    if (!*any || events > 0 || ++sock.hot_empty < COOL_LOOKS)
-        return events;
-    sock.hot_empty = 0;
-    for (uint32_t i = 0; i < HOT_PEERS; i++)
-        if (sock.hot[i]) {
-            sock.hot[i]->is_hot = false;
-            sock.hot[i] = NULL;
-        }
+    for (uint32_t i = 0; i < HOT_PEERS; i++) {
+        if (!sock.hot[i])
+            continue;
+        *any = true;
+        events += peer_read(sock.hot[i]);
+        if (sock.hot[i] && ++sock.hot[i]->empty_looks >= COOL_LOOKS) /* its connection is there */
+            hot_cool(&sock.hot[i]);
+    }
     return events;
 }
 

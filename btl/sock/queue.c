@@ -183,32 +183,69 @@ static struct sock_work *oldest_take(sock_peer_t *peer)
     return (struct sock_work *) opal_list_remove_first(list);
 }
 
-/* --- how fast it empties ---------------------------------------------------------------------- */
+/* --- how soon it is there ----------------------------------------------------------------------
+ */
 
 /* What is older than that counts half, and so on. */
 #define RATE_MEMORY_NS UINT64_C(50000000)
+/* A rate that was not measured for so long is doubted. */
+#define RATE_DOUBT_MS 50u
 
-/* The last bytes do not count: the other end may wait before it says that it has them. */
+/* Only what the rail had all the time counts: `received` of the bytes that were kept when the word
+ * before this one came. After these the other end may have waited for more, or before it told. */
 static void rate_learn(sock_peer_t *peer, size_t received)
 {
     const uint64_t now = clock_read_ns(CLOCK_MONOTONIC), from = peer->rated_from_ns;
+    const size_t had = peer->rated_had;
 
     peer->rated_from_ns = peer->kept_bytes > 0 ? now : 0;
-    if (peer->kept_bytes == 0)
+    peer->rated_had = peer->kept_bytes;
+    if (received > had || peer->kept_bytes == 0)
         return;
     peer->rated_bytes += received;
     peer->rated_ns += now - from;
+    peer->rated_ms = sock_now_ms();
     while (peer->rated_ns > RATE_MEMORY_NS) {
         peer->rated_ns /= 2;
         peer->rated_bytes /= 2;
     }
 }
 
-double sock_queue_bytes_s(sock_peer_t *peer)
+static double rate_now(const sock_peer_t *peer, double link_bytes_s)
 {
-    if (peer->rated_from_ns == 0 && peer->kept_bytes > 0)
+    return peer->rated_bytes > 0 ? 1e9 * (double) peer->rated_bytes / (double) peer->rated_ns
+                                 : link_bytes_s;
+}
+
+/* A rail that seems slow gets too little to be measured: so it is taken for faster and faster,
+ * until it is. */
+static void rate_doubt(sock_peer_t *peer, double link_bytes_s)
+{
+    const uint64_t now_ms = sock_now_ms();
+
+    if (now_ms - peer->rated_ms < RATE_DOUBT_MS || rate_now(peer, link_bytes_s) >= link_bytes_s)
+        return;
+    peer->rated_ms = now_ms;
+    peer->rated_ns -= peer->rated_ns / 2;
+}
+
+static double delay_s(sock_peer_t *peer)
+{
+    if (peer->link && peer->delayed_ms != sock_now_ms()) {
+        peer->delayed_ms = sock_now_ms();
+        peer->delay_s = sock_socket_delay_s(peer->link);
+    }
+    return peer->delay_s;
+}
+
+double sock_queue_arrival_s(sock_peer_t *peer, size_t more, double link_bytes_s)
+{
+    rate_doubt(peer, link_bytes_s);
+    if (peer->rated_from_ns == 0 && peer->kept_bytes > 0) {
         peer->rated_from_ns = clock_read_ns(CLOCK_MONOTONIC);
-    return peer->rated_bytes > 0 ? 1e9 * (double) peer->rated_bytes / (double) peer->rated_ns : 0;
+        peer->rated_had = peer->kept_bytes;
+    }
+    return (double) (peer->kept_bytes + more) / rate_now(peer, link_bytes_s) + delay_s(peer);
 }
 
 /* --- what was received ------------------------------------------------------------------------ */

@@ -196,6 +196,10 @@ struct mca_btl_base_endpoint_t {
     uint64_t rated_ns;      /* so long it was busy, of late, as far as that was measured, and */
     uint64_t rated_bytes;   /* so much arrived meanwhile */
     uint64_t rated_from_ns; /* busy since then; 0: it is not measured */
+    size_t rated_had;       /* kept at that time */
+    uint64_t rated_ms;      /* when that was last measured, or doubted */
+    uint64_t delayed_ms;    /* when the kernel was last asked for */
+    double delay_s;         /* the time to the other end's */
     multilane_returned returned; /* takes the messages of a session that was given up; NULL: they
                                   * end with an error */
     void *returned_context;
@@ -210,8 +214,9 @@ struct mca_btl_base_endpoint_t {
     struct frame_header ack;
     size_t owed_bytes; /* P: received since it was told */
     uint64_t owed_since_ms;
-    bool is_hot;        /* P: it is read without asking the kernel first */
-    uint64_t probed_ms; /* P: when the kernel was last asked how the connection is */
+    bool is_hot;          /* P: it is read without asking the kernel first, and found */
+    uint32_t empty_looks; /* nothing so many times in a row */
+    uint64_t probed_ms;   /* P: when the kernel was last asked how the connection is */
     bool
         is_word_new; /* P: the other end's kernel may not have our last word of what was received */
     struct sock_intake intake;
@@ -273,7 +278,6 @@ struct sock_state {
     int spare_fd; /* what is left where the process has opened all others */
     sock_peer_t *hot[HOT_PEERS];
     uint32_t hot_next;
-    uint32_t hot_empty; /* looks at the hot ones in a row that found nothing */
     uint32_t round;
     uint64_t looked_ms; /* by the system's clock */
 
@@ -374,9 +378,10 @@ void sock_queue_take(sock_peer_t *peer, opal_list_t *works);
 void sock_queue_drop(sock_peer_t *peer, opal_list_t *works);
 /* Is nothing kept? */
 bool sock_queue_is_empty(const sock_peer_t *peer);
-/* At which rate the other end has received of late while much was kept, which is measured from the
- * first call on; 0: it is not known. */
-double sock_queue_bytes_s(sock_peer_t *peer);
+/* When the other end will have what is kept and `more`, in seconds from now: by the rate at which
+ * it has received of late while much was kept, which is measured from the first call on; before
+ * that, by what the link carries. */
+double sock_queue_arrival_s(sock_peer_t *peer, size_t more, double link_bytes_s);
 
 /* --- connections --- */
 
@@ -405,6 +410,8 @@ bool sock_socket_say(struct sock_socket *socket, const struct greeting *greeting
 bool sock_socket_is_cut(const struct sock_socket *socket, bool *all_there);
 /* As the kernel measured it; 0: not yet. */
 double sock_socket_round_trip_s(const struct sock_socket *socket);
+/* How long what was sent of late took to the other end's kernel. */
+double sock_socket_delay_s(const struct sock_socket *socket);
 bool sock_socket_repeats(const struct sock_socket *socket, uint64_t *sent, uint64_t *repeated);
 
 /* link.c. P, unless it says otherwise. */

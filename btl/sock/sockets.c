@@ -22,6 +22,9 @@
 #define IP_BIND_ADDRESS_NO_PORT 24
 #endif
 
+/* What was sent longer ago says nothing of what comes next. */
+#define DELAY_FRESH_MS 50
+
 static int watch(struct sock_socket *socket, int operation, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.ptr = socket};
@@ -220,6 +223,15 @@ double sock_socket_round_trip_s(const struct sock_socket *socket)
     if (!info_of(socket, &info) || info.tcpi_min_rtt == 0 || info.tcpi_min_rtt == UINT32_MAX)
         return 0;
     return info.tcpi_min_rtt * 1e-6;
+}
+
+double sock_socket_delay_s(const struct sock_socket *socket)
+{
+    struct tcp_info info;
+
+    if (!info_of(socket, &info))
+        return 0;
+    return 0.5e-6 * (info.tcpi_last_data_sent < DELAY_FRESH_MS ? info.tcpi_rtt : info.tcpi_min_rtt);
 }
 
 /* Less those that the other end had already: a busy processor answers late. */

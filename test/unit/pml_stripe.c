@@ -353,9 +353,11 @@ static void a_failed_copy_does_not_slow_its_lane(void)
           (unsigned long long) lane->copy_speed.bytes_s, (unsigned long long) before);
 }
 
+#define LOAD ((size_t) 64 << 10)
 static size_t bytes_on_rail[RAILS_MAX];
+static double rail_bytes_s = 1e5;
 
-/* Of lanes that know; a rail of 100 kB/s a step of its number. */
+/* Of lanes that know: rail N is N + 1 times as fast as rail 0. */
 static size_t under_way(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                         size_t more, double *seconds)
 {
@@ -363,7 +365,7 @@ static size_t under_way(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint
     (void) endpoint;
     while (sim.sender->lanes[index].btl != btl)
         index++;
-    *seconds = (double) (bytes_on_rail[index] + more) / (1e5 * (index + 1));
+    *seconds = (double) (bytes_on_rail[index] + more) / (rail_bytes_s * (index + 1));
     return bytes_on_rail[index];
 }
 
@@ -381,14 +383,17 @@ static void whole_messages_leave_a_busy_lane(void)
     for (int i = 0; i < 3; i++)
         sim.sender->lanes[i].extension = &telling;
     memset(bytes_on_rail, 0, sizeof(bytes_on_rail));
-    bytes_on_rail[0] = BUSY_BYTES - 1;
-    CHECK(rail_of_whole() == 0, "a lane that is not busy is left");
-    bytes_on_rail[0] = BUSY_BYTES;
     CHECK(rail_of_whole() == 2, "rail %d, and rail 2 is the fastest", rail_of_whole());
-    bytes_on_rail[2] = 4 * BUSY_BYTES;
+    bytes_on_rail[2] = 4 * LOAD;
     CHECK(rail_of_whole() == 1, "rail %d, and rail 1 is idle", rail_of_whole());
-    bytes_on_rail[1] = 3 * BUSY_BYTES;
-    CHECK(rail_of_whole() == 0, "rail %d, and rail 0 has least", rail_of_whole());
+    bytes_on_rail[1] = 2 * LOAD;
+    CHECK(rail_of_whole() == 0, "rail %d, and rail 0 is idle", rail_of_whole());
+    bytes_on_rail[0] = 2 * LOAD;
+    CHECK(rail_of_whole() == 1, "rail %d, and rail 1 is the first to have it", rail_of_whole());
+    bytes_on_rail[0] = bytes_on_rail[1] = bytes_on_rail[2] = 0;
+    rail_bytes_s = 1e12;
+    CHECK(rail_of_whole() == 0, "rail %d, and others gain nothing to speak of", rail_of_whole());
+    rail_bytes_s = 1e5;
     bytes_on_rail[1] = bytes_on_rail[2] = 0;
     atomic_store_explicit(&sim.sender->lanes[2].lost, true, memory_order_relaxed);
     CHECK(rail_of_whole() == 1, "rail %d, and rail 2 is lost", rail_of_whole());

@@ -377,6 +377,61 @@ static void clock_looks_at_peers_with_something_to_watch(const unsigned char *st
     connection_end();
 }
 
+/* --- how soon a message is there --- */
+
+#define WORK_BYTES ((size_t) 10000)
+
+static void works_add(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct sock_work *work = (struct sock_work *) sock_work_alloc(
+            &module.super, peer, MCA_BTL_NO_ORDER, WORK_BYTES, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+        CHECK(work != NULL, "a work");
+        work->own_bytes = WORK_BYTES;
+        sock_queue_add(peer, work);
+    }
+    peer->most_number = peer->next_number - 1; /* as if written */
+}
+
+/* The other end says so, `later_ns` after what was last measured. */
+static void works_arrive(uint32_t have, uint64_t later_ns)
+{
+    opal_list_t done;
+
+    OBJ_CONSTRUCT(&done, opal_list_t);
+    peer->rated_from_ns -= later_ns;
+    CHECK(sock_queue_received(peer, have, &done), "%u frames", have);
+    sock_works_complete(&done, OPAL_SUCCESS);
+    OBJ_DESTRUCT(&done);
+}
+
+static void check_rate(double link_mb_s, double least, double most, const char *what)
+{
+    double mb_s = 1e-6 * (double) peer->kept_bytes / sock_queue_arrival_s(peer, 0, 1e6 * link_mb_s);
+    CHECK(mb_s > least && mb_s < most, "%s: %.1f MB/s, and not %.0f to %.0f", what, mb_s, least,
+          most);
+}
+
+static void rates_are_those_of_busy_rails(void)
+{
+    CHECK(sock_works_open(WORK_BYTES) == OPAL_SUCCESS, "memory for works");
+    sock_peer_begin(peer, 1);
+    works_add(4);
+    check_rate(1000, 999, 1001, "not known yet");
+    works_arrive(2, 1000000);
+    check_rate(1000, 15, 20.1, "two works in a millisecond");
+    works_add(2);
+    works_arrive(5, 1000000000);
+    check_rate(1000, 15, 20.1, "a second in which it waited for the third");
+    sock.clock_ms += 49;
+    check_rate(1000, 15, 20.1, "measured just now");
+    sock.clock_ms += 1;
+    check_rate(18, 15, 20.1, "not measured for long, and as fast as the link");
+    check_rate(1000, 30, 40.2, "not measured for long");
+    works_arrive(6, 0);
+    sock_works_close();
+}
+
 int main(void)
 {
     static unsigned char stream[1u << 20];
@@ -405,6 +460,7 @@ int main(void)
     hostile = false;
     message_at_the_end_is_dropped(stream);
     clock_looks_at_peers_with_something_to_watch(stream);
+    rates_are_those_of_busy_rails();
     sock_deregister_memory(NULL, handle);
     sock_registrations_close();
     sock_peers_free(&module);

@@ -172,6 +172,7 @@ void lane_return_none(struct lane *lane)
 
 size_t lane_under_way(const struct lane *lane, size_t more, double *seconds)
 {
+    *seconds = 0;
     return lane->extension && lane->extension->under_way
                ? lane->extension->under_way(lane->btl, lane->endpoint, more, seconds)
                : 0;

@@ -129,6 +129,9 @@ static void choice_weigh(struct choice *choice, int index, const struct lane_spe
     }
 }
 
+/* What is gained by less is lost again where messages come out of turn. */
+#define TURNS_S 5e-6
+
 struct lane *stripe_instead(struct lane *lane, size_t size)
 {
     struct lane *best = lane;
@@ -136,8 +139,10 @@ struct lane *stripe_instead(struct lane *lane, size_t size)
     size_t length = size + WIRE_EAGER_HEADER_MAX;
     if (OPAL_UNLIKELY(!lane_is_up(lane)))
         return peer_lane_instead(lane, 0);
-    if (lane_under_way(lane, length, &best_s) < BUSY_BYTES)
+    if (peer_lane_count(lane->peer) == 1)
         return lane;
+    (void) lane_under_way(lane, length, &best_s);
+    best_s -= TURNS_S;
     /* Of those that the plan takes for large messages: the user or a program may have left others
      * out. */
     const struct route *route =

@@ -13,12 +13,9 @@
 struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t total, size_t *size,
                            bool waits);
 
-/* With so much under way a lane's neighbour may be idle. */
-#define BUSY_BYTES ((size_t) 64 << 10)
-
 /* In place of a lane that returns messages: itself; where it is not up another one, or null if none
- * is; where it has much under way and its BTL tells how much, the one like it on which a whole
- * message of that size arrives first. */
+ * is; where its BTL tells what is under way, the one like it on which a whole message of that size
+ * arrives first. */
 struct lane *stripe_instead(struct lane *lane, size_t size);
 
 /* The lane for a whole message of that size by the route's only lane. Null: none now. */
