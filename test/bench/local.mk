@@ -55,6 +55,23 @@ check_PROGRAMS += test/bench/device_pack
 test_bench_device_pack_SOURCES = test/bench/device_pack.c
 test_bench_device_pack_LDADD = libmultilane_common.la -lpthread
 
+# A ring of chunks in device memory, and the two ways of waiting there. Needs a real GPU, and says so.
+check_PROGRAMS += test/bench/device_ring
+test_bench_device_ring_SOURCES = test/bench/device_ring.c test/bench/device_ring.h
+nodist_test_bench_device_ring_SOURCES = test/bench/device_ring_image.c
+test_bench_device_ring_LDADD = libmultilane_common.la -lpthread -ldl
+EXTRA_DIST += test/bench/device_ring.cu
+CLEANFILES += test/bench/device_ring_image.c test/bench/device_ring.fatbin
+test/bench/device_ring.fatbin: test/bench/device_ring.cu test/bench/device_ring.h
+if HAVE_KERNELS
+	$(AM_V_GEN)$(MKDIR_P) test/bench && $(NVCC_FATBIN) -o $@ $(srcdir)/test/bench/device_ring.cu
+else
+	$(AM_V_GEN)$(MKDIR_P) test/bench && : >$@
+endif
+test/bench/device_ring_image.c: test/bench/device_ring.fatbin common/memory/embed
+	$(AM_V_GEN)$(SHELL) $(srcdir)/common/memory/embed test/bench/device_ring.fatbin \
+		device_ring_image >$@.new && mv $@.new $@
+
 # What test/bench/device starts.
 check_PROGRAMS += test/bench/device_messages
 test_bench_device_messages_SOURCES = test/bench/device_messages.c

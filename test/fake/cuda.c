@@ -30,6 +30,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -1362,13 +1363,29 @@ static void *kernel_place(driver_ptr address, size_t size, size_t alignment)
 
 #define KERNEL_PLACE(type, address) ((type *) kernel_place(address, sizeof(type), _Alignof(type)))
 #define KERNEL_FUNCTION             static
+#define KERNEL_BARRIER()
+#define KERNEL_SHARED  static __thread
+#define KERNEL_PAUSE() sched_yield()
+#define KERNEL_ACQUIRE(address)                                                                    \
+    __atomic_load_n(KERNEL_PLACE(const uint64_t, address), __ATOMIC_ACQUIRE)
+#define KERNEL_RELEASE(address, value)                                                             \
+    __atomic_store_n(KERNEL_PLACE(uint64_t, address), value, __ATOMIC_RELEASE)
 #include "common/memory/pack.h"
+#include "test/bench/device_ring.h"
 
 static void pack_run(const void *argument)
 {
     uint64_t words = pack_words(argument);
     for (uint64_t i = 0; i < words; i++)
         pack_word(argument, i);
+}
+
+/* A block is one thread, and one block runs after the other: they do not wait for each other. */
+static void ring_run(const void *argument)
+{
+    const struct ring_job *job = argument;
+    for (uint32_t block = 0; block < job->blocks; block++)
+        ring_block(job, block, 0, 1);
 }
 
 struct driver_function_s {
@@ -1379,6 +1396,7 @@ struct driver_function_s {
 
 static struct driver_function_s kernels[] = {
     {"multilane_pack", sizeof(struct pack), pack_run},
+    {"multilane_ring", sizeof(struct ring_job), ring_run},
 };
 
 struct driver_module_s {

@@ -114,6 +114,18 @@ cuda_bench() { # NAME REGEX [ARGUMENT...]
 }
 cuda_bench right ' 90 messages looked at, 0 wrong' --check --largest 1048576
 cuda_bench stand-in 'nothing measured: the driver is a stand-in'
+# The ring in device memory: right bytes by every way, and a step over its limit is cut and named. A second.
+ring_bench() { # STATUS REGEX "SETTINGS OF THE STAND-IN" [ARGUMENT...]
+    local status=$1 regex=$2 fake=$3 said
+    shift 3
+    said=$(LD_LIBRARY_PATH=$build/test/fake MULTILANE_FAKE_CUDA=$fake timeout 60 "$build/test/bench/device_ring" "$@" 2>&1)
+    [ $? = "$status" ] && grep "$regex" <<<"$said" && return
+    echo "$said"
+    return 1
+}
+check "${prefix}cuda.bench-ring" ring_bench 0 'steps looked at, 0 wrong' '' --check
+check "${prefix}cuda.bench-ring-cut" ring_bench 1 'polls near, .*: cut' delay-us=3000000 --check --limit-s 0.3
+check "${prefix}cuda.bench-ring-fails" ring_bench 1 'turns, .*: the kernel: CUDA_ERROR' fail-copy=3 --check
 
 # What a device, a driver or a machine may lack.
 cuda_run no-ipc no-ipc self,shm,cuda many "the driver has no handle to share the device memory"
