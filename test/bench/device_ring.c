@@ -25,6 +25,7 @@
 #include "common/memory/driver.h"
 
 #include "test/bench/device_ring.h"
+#include "test/bench/median.h"
 
 extern const unsigned char device_ring_image[];
 extern const size_t device_ring_image_bytes;
@@ -277,12 +278,6 @@ static void bytes_check(const struct step *step, uint64_t count)
     free(words);
 }
 
-static int by_value(const void *one, const void *other)
-{
-    double a = *(const double *) one, b = *(const double *) other;
-    return (a > b) - (a < b);
-}
-
 /* Seconds a chunk of each block. The receiver says how many. */
 static double chunk_s(const struct step *step)
 {
@@ -299,8 +294,7 @@ static double chunk_s(const struct step *step)
     }
     for (int i = 0; i < RUNS; i++)
         taken[i] = both_run(step, count);
-    qsort(taken, RUNS, sizeof(taken[0]), by_value);
-    return taken[RUNS / 2] / (double) count;
+    return median(taken, RUNS) / (double) count;
 }
 
 static double step_run(const struct step *step)

@@ -2,8 +2,8 @@
 // The kernel of test/bench/device_ring. A wait in it is bounded by a number of looks.
 #include <stdint.h>
 
-// Signals are shared with other devices and other processes: the scope is the whole system. Before compute
-// capability 7.0 devices have fences only.
+// Signals are shared with other devices and other processes: the scope is the whole system. Before
+// compute capability 7.0 devices have fences only.
 static __device__ __forceinline__ uint64_t kernel_acquire(uint64_t address)
 {
     uint64_t value;
@@ -26,10 +26,10 @@ static __device__ __forceinline__ void kernel_release(uint64_t address, uint64_t
 #endif
 }
 
-#define KERNEL_PLACE(type, address)    (reinterpret_cast<type *>(address))
-#define KERNEL_FUNCTION                static __device__ __forceinline__
-#define KERNEL_BARRIER()               __syncthreads()
-#define KERNEL_SHARED                  __shared__
+#define KERNEL_PLACE(type, address) (reinterpret_cast<type *>(address))
+#define KERNEL_FUNCTION             static __device__ __forceinline__
+#define KERNEL_BARRIER()            __syncthreads()
+#define KERNEL_SHARED               __shared__
 #define KERNEL_PAUSE()
 #define KERNEL_ACQUIRE(address)        kernel_acquire(address)
 #define KERNEL_RELEASE(address, value) kernel_release(address, value)

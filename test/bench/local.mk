@@ -48,7 +48,7 @@ test_bench_incast_LDADD = $(OMPI_LIBS)
 # What it costs to ask whose memory a buffer is.
 check_PROGRAMS += test/bench/pointer_kind
 test_bench_pointer_kind_SOURCES = test/bench/pointer_kind.c
-test_bench_pointer_kind_LDADD = libmultilane_common.la -lpthread
+test_bench_pointer_kind_LDADD = libmultilane_common.la -lpthread -ldl
 
 # What packing irregular blocks of device memory takes. Needs a real GPU, and says so.
 check_PROGRAMS += test/bench/device_pack
@@ -57,7 +57,8 @@ test_bench_device_pack_LDADD = libmultilane_common.la -lpthread
 
 # A ring of chunks in device memory, and the two ways of waiting there. Needs a real GPU, and says so.
 check_PROGRAMS += test/bench/device_ring
-test_bench_device_ring_SOURCES = test/bench/device_ring.c test/bench/device_ring.h
+test_bench_device_ring_SOURCES = test/bench/device_ring.c test/bench/device_ring.h \
+	test/bench/median.h
 nodist_test_bench_device_ring_SOURCES = test/bench/device_ring_image.c
 test_bench_device_ring_LDADD = libmultilane_common.la -lpthread -ldl
 EXTRA_DIST += test/bench/device_ring.cu
@@ -71,6 +72,11 @@ endif
 test/bench/device_ring_image.c: test/bench/device_ring.fatbin common/memory/embed
 	$(AM_V_GEN)$(SHELL) $(srcdir)/common/memory/embed test/bench/device_ring.fatbin \
 		device_ring_image >$@.new && mv $@.new $@
+
+# Would a message end sooner if a part of it went by way of the host? Needs a real GPU, better two.
+check_PROGRAMS += test/bench/device_links
+test_bench_device_links_SOURCES = test/bench/device_links.c test/bench/median.h
+test_bench_device_links_LDADD = libmultilane_common.la -lpthread -ldl
 
 # What test/bench/device starts.
 check_PROGRAMS += test/bench/device_messages

@@ -986,6 +986,46 @@ static void chapter_locked(void)
     memory_free(rank % 2 ? HOST : DEVICE, bytes);
 }
 
+/* The program sends from and receives into memory that is its partner's, which it has opened by IPC
+ * itself. */
+static void chapter_imported(void)
+{
+    enum { SIZE = 300000 };
+    static const int sizes[] = {8, 40000, SIZE};
+    struct driver_ipc_handle handle;
+    unsigned char *mine = memory_new(DEVICE, SIZE), *other_buffer = memory_new(DEVICE, SIZE),
+                  *at = mine;
+    driver_ptr opened = 0;
+    if (!has_partner())
+        return;
+    if (rank % 2) {
+        must(driver.ipc_export(&handle, (driver_ptr) (uintptr_t) mine), "cuIpcGetMemHandle");
+        MPI_Send(&handle, sizeof(handle), MPI_BYTE, other(), 41, MPI_COMM_WORLD);
+        at = other_buffer;
+    } else {
+        MPI_Recv(&handle, sizeof(handle), MPI_BYTE, other(), 41, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        must(driver.ipc_open(&opened, handle, DRIVER_IPC_LAZY_PEER_ACCESS), "cuIpcOpenMemHandle");
+        at = (unsigned char *) (uintptr_t) opened;
+    }
+    for (int turn = 0; turn < 2 * 3; turn++) {
+        int size = sizes[turn / 2];
+        if (rank % 2 == turn % 2) {
+            fill(at, (size_t) size, 50 + (unsigned) turn);
+            MPI_Send(at, size, MPI_BYTE, other(), 41, MPI_COMM_WORLD);
+        } else {
+            MPI_Recv(at, size, MPI_BYTE, other(), 41, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            check(at, (size_t) size, 0, 50 + (unsigned) turn, 0,
+                  "memory that was opened by the program");
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (opened)
+        must(driver.ipc_close(opened), "cuIpcCloseMemHandle");
+    MPI_Barrier(MPI_COMM_WORLD);
+    memory_free(DEVICE, mine);
+    memory_free(DEVICE, other_buffer);
+}
+
 /* Memory that cannot be opened is asked for once, not by each message. */
 static void chapter_refused(void)
 {
@@ -1785,6 +1825,7 @@ static const struct {
     {"mapped-again", chapter_mapped_again, true},
     {"calls", chapter_calls, true},
     {"opened", chapter_opened, true},
+    {"imported", chapter_imported, true},
     {"ends", chapter_ends, true},
     {"measured", chapter_measured, true},
     {"locked", chapter_locked, true},

@@ -98,6 +98,12 @@ class Ways(unittest.TestCase):
         newer = ways.Way("x", openmpi((5, 0)), "ob1", ["sm"])
         self.assertIn(":OVERSUBSCRIBE", newer.placement(3, 2))
 
+    def test_ranks_are_bound_to_the_cores_that_are_asked_for(self):
+        way, newer = ways.way_parse("ob1+vader", self.here), ways.Way("x", openmpi((5, 0)), "ob1", ["sm"])
+        way.cores = newer.cores = [0, 8]
+        self.assertEqual(way.placement(2, 16), ["--cpu-list", "0,8", "--bind-to", "cpu-list:ordered"])
+        self.assertEqual(newer.placement(2, 16), ["--map-by", "pe-list=0,8:ordered"])
+
     def test_components_are_named_only_to_ways_that_are_ours(self):
         path = "OMPI_MCA_mca_base_component_path"
         self.assertIn("/components", ways.way_parse("multilane+vader", self.here).environment()[path])

@@ -123,6 +123,7 @@ class Way:
 
     def __init__(self, text, installation, pml=None, btls=()):
         self.name, self.mpi, self.pml, self.btls = text, installation, pml, tuple(btls)
+        self.cores = ()  # which the ranks are bound to, one each; none: Open MPI chooses
 
     @property
     def is_ours(self):
@@ -138,6 +139,10 @@ class Way:
         return ["--mca", "pml", self.pml, "--mca", "btl", ",".join(("self",) + self.btls)]
 
     def placement(self, ranks, cores):
+        if self.cores and self.mpi.is_openmpi:
+            chosen = ",".join(map(str, self.cores))
+            return (["--cpu-list", chosen, "--bind-to", "cpu-list:ordered"] if self.mpi.series < (5, 0)
+                    else ["--map-by", f"pe-list={chosen}:ordered"])
         if not self.mpi.is_openmpi:
             return ["-bind-to", "core"] if ranks <= cores else []
         if ranks <= cores:

@@ -113,6 +113,10 @@ cuda_bench() { # NAME REGEX [ARGUMENT...]
         -x LD_LIBRARY_PATH="$build/test/fake" -- "$build/test/bench/device_messages" "$@"
 }
 cuda_bench right ' 90 messages looked at, 0 wrong' --check --largest 1048576
+links_bench() {
+    LD_LIBRARY_PATH=$build/test/fake "$build/test/bench/device_links" --check | grep 'all was copied'
+}
+check "${prefix}cuda.bench-links" links_bench
 cuda_bench stand-in 'nothing measured: the driver is a stand-in'
 # The ring in device memory: right bytes by every way, and a step over its limit is cut and named. A second.
 ring_bench() { # STATUS REGEX "SETTINGS OF THE STAND-IN" [ARGUMENT...]
@@ -143,6 +147,8 @@ cuda_run ipc-opened "" self,shm,cuda opened
 cuda_run halo "" self,shm,cuda halo
 # What messages ask of the driver, and that none of it is slow. A second each, as is cuda.mapped-again.
 cuda_run calls "" self,shm,cuda calls
+# Memory that the program has opened by IPC itself is sent from and received into by way of the host.
+cuda_run imported "" self,shm,cuda imported "Messages of such memory are copied through host memory"
 cuda_run ipc-own-device own-device self,shm,cuda opened
 cuda_run ipc-own-device-many own-device self,shm,cuda many
 cuda_run ipc-refused ipc-open-fails self,shm,cuda refused
@@ -319,27 +325,41 @@ else
         mpi "cuda.gpu.$lanes.collectives" 4 --mca pml multilane --mca btl $lanes \
             --mca btl_tcp_if_include lo -- device_collective
     done
-    for chapter in measured opened halo window; do
+    for chapter in measured opened halo window imported; do
         cuda_gpu "$chapter" self,shm,cuda "$chapter"
     done
 fi
 
-# test/gpu over the stand-in, which its report says; where there is no device and
-# nothing is said of a stand-in, it says so.
-gpu_command() {
-    local report=$build/gpu-report.txt
+# test/gpu over the stand-in, which its report says: every step is run (12 s). One that does not end is cut and
+# named, and the next is run all the same. Where there is no device and nothing is said of a stand-in, it says so.
+gpu_steps() { # FOLDER OPTION...
     device_costs_unset
-    MULTILANE_GPU_TESTS=cuda.ipc.self "$top/test/gpu" --stand-in --build "$build" --report "$report" || {
+    MULTILANE_GPU_TESTS=cuda.ipc.self "$top/test/gpu" --stand-in --build "$build" --out "$build/$1" "${@:2}"
+}
+gpu_command() {
+    local report=$build/gpu-report/report.txt steps step
+    steps=$("$top/test/gpu" --list | cut -d ' ' -f 1)
+    [ "$(wc -w <<<"$steps")" -ge 16 ] && gpu_steps gpu-report || {
         cat "$report"
         return 1
     }
+    for step in $steps; do
+        grep -q "^$step  *done in" "$report" && [ -s "$build/gpu-report/$step.txt" ] || { cat "$report"; return 1; }
+    done
     grep -q 'THE DRIVER IS A STAND-IN' "$report" && grep -q 'tests: 1 passed, 0 failed' "$report" &&
-        grep -q 'copies between host and device: ' "$report"
+        grep -q 'copies between host and device: ' "$report" && grep -q 'steps looked at, 0 wrong' "$report"
+}
+gpu_command_cut() {
+    local report=$build/gpu-cut/report.txt
+    ! MULTILANE_FAKE_CUDA=delay-us=30000000 gpu_steps gpu-cut --only plans,rows-far --limit 2 || return 1
+    cat "$report"
+    grep -q '^plans  *CUT: it ran into its limit of 2 s' "$report" && ! grep -q '^rows-far  *CUT' "$report"
 }
 gpu_command_alone() {
     ! "$top/test/gpu" --build "$build" 2>"$build/gpu-said" && grep 'no CUDA device' "$build/gpu-said"
 }
 check "${prefix}cuda.gpu-command" gpu_command
+check "${prefix}cuda.gpu-command-cut" gpu_command_cut
 [ -e /dev/nvidiactl ] || check "${prefix}cuda.gpu-command-alone" gpu_command_alone
 
 # Without a driver: every other job as before, and why this lane is off.
