@@ -3,9 +3,10 @@
  * the driver's own copies take. Needs a real GPU; where there is none it says so and measures
  * nothing.
  *
- * device_messages [--largest BYTES] [--check]: a line for each figure and size, microseconds. With
- * --check every message goes once and its bytes are looked at; nothing is timed, so that a stand-in
- * for the driver will do. test/bench/device starts it. */
+ * device_messages [--largest BYTES] [--from device|host] [--check]: a line for each figure and
+ * size, microseconds; --from: only of messages from there. With --check every message goes once and
+ * its bytes are looked at; nothing is timed, so that a stand-in for the driver will do.
+ * test/bench/device starts it. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdbool.h>
@@ -22,6 +23,7 @@ enum place { DEVICE, PINNED, PAGEABLE, PLACES };
 
 static int rank;
 static bool is_check;
+static const char *from_where = "";
 static size_t largest = (size_t) 256 << 20;
 static struct copier *copier;
 static unsigned char *memory[PLACES][2]; /* two of each, of the largest message */
@@ -207,6 +209,11 @@ static const struct way ways[] = {{"device-device", DEVICE, DEVICE},
                                   {"device-pageable", DEVICE, PAGEABLE},
                                   {"pageable-device", PAGEABLE, DEVICE}};
 
+static bool is_wanted(const struct way *way)
+{
+    return !*from_where || (way->from == DEVICE) == (strcmp(from_where, "device") == 0);
+}
+
 static void arguments_read(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -215,12 +222,15 @@ static void arguments_read(int argc, char **argv)
             is_check = true;
         else if (strcmp(argv[i], "--largest") == 0 && i + 1 < argc)
             largest = strtoull(argv[++i], &end, 10);
+        else if (strcmp(argv[i], "--from") == 0 && i + 1 < argc &&
+                 (strcmp(argv[i + 1], "host") == 0 || strcmp(argv[i + 1], "device") == 0))
+            from_where = argv[++i];
         else
             end = argv[i];
         if (*end || largest < 8 || largest > (size_t) 1 << 30) {
             fprintf(stderr,
-                    "device_messages: %s: it knows --check and --largest BYTES, from 8 to "
-                    "1073741824\n",
+                    "device_messages: %s: it knows --check, --from device, --from host and "
+                    "--largest BYTES, from 8 to 1073741824\n",
                     argv[i]);
             exit(2);
         }
@@ -241,7 +251,7 @@ int main(int argc, char **argv)
     }
     memory_begin();
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
-        for (size_t size = 8; size <= largest; size *= 2)
+        for (size_t size = 8; is_wanted(&ways[i]) && size <= largest; size *= 2)
             (is_check ? way_check : way_measure)(&ways[i], size);
     MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     if (is_check && rank == 1)

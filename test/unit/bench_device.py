@@ -11,17 +11,17 @@ import unittest
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MPIRUN = """#!/bin/sh
 [ "$(echo run >>{dir}/jobs; wc -l <{dir}/jobs)" = {fails} ] && {{ echo no device left >&2; exit 3; }}
+from_device="device-device device-pinned device-pageable" from_host="pinned-device pageable-device"
 case "$*" in
-    *rndv-get*) took=4 ;;
+    *rndv-get*"--from device") took=4 from_host= ;;
+    *rndv-put*"--from host") took=6 from_device= ;;
     *cuda*) took=5 ;;
     *) took=10 ;;
 esac
 for size in 8 16; do
-    echo device-device $size $took
-    echo plain-device-device $size 3
-    for figure in device-pinned pinned-device device-pageable pageable-device; do
-        echo $figure $size 8
-        echo plain-$figure $size 2
+    for figure in $from_device $from_host; do
+        echo $figure $size $took
+        echo plain-$figure $size 3
     done
 done
 """
@@ -51,8 +51,8 @@ class Tables(unittest.TestCase):
         status, out, err = bench(MPIRUN, fails=0)
         self.assertEqual((status, err), (0, ""))
         row = next(line.split() for line in out.splitlines() if line.split()[:2] == ["16", "B"])
-        # plain, planned, ipc, staged; of a plain copy, over the fastest, of the slower stage
-        self.assertEqual(row[2:], ["3.00", "5.00", "4.00", "10.00", "0.60", "+25", "%", "0.20"])
+        # plain, planned, direct, staged; of a plain copy, over the fastest, of the slower stage
+        self.assertEqual(row[2:], ["3.00", "5.00", "4.00", "10.00", "0.60", "+25", "%", "0.30"])
         self.assertIn("half of a plain copy's full rate from 16 B on", out)
 
     def test_a_program_that_is_not_built_is_named_with_what_builds_it(self):
@@ -60,10 +60,12 @@ class Tables(unittest.TestCase):
         self.assertEqual((status, out), (1, ""))
         self.assertRegex(err, "bench/device_messages is not there; run: make -C .* check TESTS=")
 
-    def test_with_the_host_each_kind_has_its_part_of_a_plain_copy(self):
+    def test_to_the_host_and_from_there_each_way_has_its_column(self):
         out = bench(MPIRUN, fails=0)[1]
-        rows = [line.split() for line in out.splitlines() if line.split()[:2] == ["8", "B"]]
-        self.assertEqual(rows[1][2:], ["8.00", "0.25"] * 4)
+        for title, direct, chosen in (("device to pinned host memory", "4.00", "+25"),
+                                      ("pageable host memory to device", "6.00", "+0")):
+            row = out.split(f"{title}, microseconds\n")[1].splitlines()[1].split()
+            self.assertEqual(row, ["8", "B", "3.00", "5.00", direct, "10.00", "0.60", chosen, "%"])
 
     def test_without_a_gpu_it_says_so_and_measures_nothing(self):
         status, out, _ = bench("#!/bin/sh\necho device_messages: nothing measured: no device\n")

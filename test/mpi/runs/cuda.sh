@@ -113,6 +113,7 @@ cuda_bench() { # NAME REGEX [ARGUMENT...]
         -x LD_LIBRARY_PATH="$build/test/fake" -- "$build/test/bench/device_messages" "$@"
 }
 cuda_bench right ' 90 messages looked at, 0 wrong' --check --largest 1048576
+cuda_bench from ' 36 messages looked at, 0 wrong' --check --from host --largest 1048576
 links_bench() {
     LD_LIBRARY_PATH=$build/test/fake "$build/test/bench/device_links" --check | grep 'all was copied'
 }
