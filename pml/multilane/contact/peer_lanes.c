@@ -157,11 +157,27 @@ static void lane_add(struct peer *peer, uint8_t *count, const mca_bml_base_btl_t
     lane->keeps_order = extension && lane_can_put(lane) && lane_can(lane, MULTILANE_CAN_ORDER);
 }
 
-static void lanes_add(struct peer *peer, uint8_t *count, mca_bml_base_btl_array_t *array)
+/* Open MPI's shared memory beside ours, which was measured: it would be used for what it says that
+ * it costs. */
+static bool is_doubled(const char *name, mca_bml_base_btl_array_t *all)
+{
+    bool has_shm = false;
+    if (strcmp(name, "vader") != 0 && strcmp(name, "sm") != 0)
+        return false;
+    for (size_t i = 0; i < mca_bml_base_btl_array_get_size(all); i++)
+        has_shm |= strcmp(lane_name_of(mca_bml_base_btl_array_get_index(all, i)->btl), "shm") == 0;
+    return has_shm;
+}
+
+static void lanes_add(struct peer *peer, uint8_t *count, mca_bml_base_btl_array_t *array,
+                      mca_bml_base_btl_array_t *all)
 {
     size_t size = mca_bml_base_btl_array_get_size(array);
-    for (size_t i = 0; i < size; i++)
-        lane_add(peer, count, mca_bml_base_btl_array_get_index(array, i));
+    for (size_t i = 0; i < size; i++) {
+        const mca_bml_base_btl_t *entry = mca_bml_base_btl_array_get_index(array, i);
+        if (!is_doubled(lane_name_of(entry->btl), all))
+            lane_add(peer, count, entry);
+    }
 }
 
 bool lanes_may_break(void)
@@ -311,8 +327,8 @@ bool peer_take_lanes(struct peer *peer)
     }
     if (before == 0)
         peer->device_lane = device_lane_new(peer);
-    lanes_add(peer, &count, &endpoint->btl_eager);
-    lanes_add(peer, &count, &endpoint->btl_send);
+    lanes_add(peer, &count, &endpoint->btl_eager, &endpoint->btl_send);
+    lanes_add(peer, &count, &endpoint->btl_send, &endpoint->btl_send);
     lanes_return(peer, before, count);
     /* Release, against peer_lane_of: lanes are whole when they are found. */
     atomic_store_explicit(&peer->lane_count, count, memory_order_release);

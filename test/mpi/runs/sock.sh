@@ -15,17 +15,18 @@ mpi_says sock.bad-lost 'btl_sock_lost_s is 0; it can be 1 to' \
 # shellcheck disable=SC2016
 mpi_says sock.sizes-differ 'has another btl_sock_max_send_size' 2 --mca pml multilane --mca btl "self,$sm,sock" -- \
     "$BASH" -c 'OMPI_MCA_btl_sock_max_send_size=$((131072 - 1024 * OMPI_COMM_WORLD_RANK)) exec "$0"' "$build/test/mpi/ring"
-# Beside it btl/tcp is not used; nor is it where the job names tcp.
-sock_or_tcp() { # LANE OTHER [mpirun's arguments]
+# Beside it btl/tcp is not used; nor is it where the job names tcp. The same holds for shm and Open MPI's.
+lane_and_not() { # LANE OTHER [mpirun's arguments]
     local output status
     output=$(mpirun_run 2 --mca pml multilane "${@:3}" --mca pml_multilane_explain 1 -- ring 2>&1)
     status=$?
     printf '%s\n' "$output"
-    [ $status = 0 ] && grep -q "over .*$1:" <<<"$output" && ! grep -q "$2:" <<<"$output"
+    [ $status = 0 ] && grep -q "over .*$1:" <<<"$output" && ! grep -qwE "$2" <<<"$output"
 }
-check "${prefix}sock.without-tcp" sock_or_tcp sock tcp --mca btl self,sock,tcp
-check "${prefix}sock.by-default" sock_or_tcp sock tcp
-check "${prefix}sock.unless-tcp-is-named" sock_or_tcp tcp sock --mca btl self,tcp --mca btl_tcp_if_include lo
+check "${prefix}sock.without-tcp" lane_and_not sock tcp --mca btl self,sock,tcp
+check "${prefix}sock.by-default" lane_and_not sock tcp
+check "${prefix}sock.shm-by-default" lane_and_not shm 'vader|sm'
+check "${prefix}sock.unless-tcp-is-named" lane_and_not tcp sock --mca btl self,tcp --mca btl_tcp_if_include lo
 
 if grep -q '^00000000000000000000000000000001 ' /proc/net/if_inet6 2>/dev/null; then
     # shellcheck disable=SC2086
