@@ -8,8 +8,10 @@
 #include <time.h>
 
 #define EVENTS_MOST 32
-/* While peers are hot, the kernel is asked about the others in every so many rounds. */
-#define ASK_ROUNDS 8u
+/* The kernel is asked about those that are not read anyhow in every so many rounds; where there is
+ * no connection, it can only tell of the first. */
+#define ASK_ROUNDS       8u
+#define ASK_ROUNDS_ALONE 256u
 /* A peer that brought nothing in so many looks is hot no more. */
 #define COOL_LOOKS 4096u
 #define TICK_MS    5u
@@ -54,15 +56,13 @@ static int peer_read(sock_peer_t *peer)
     return events;
 }
 
-static int hot_read(bool *any)
+static int hot_read(void)
 {
     int events = 0;
 
-    *any = false;
     for (uint32_t i = 0; i < HOT_PEERS; i++) {
         if (!sock.hot[i])
             continue;
-        *any = true;
         events += peer_read(sock.hot[i]);
         if (sock.hot[i] && ++sock.hot[i]->empty_looks >= COOL_LOOKS) /* its connection is there */
             hot_cool(&sock.hot[i]);
@@ -116,7 +116,8 @@ static int kernel_ask(void)
 
 /* --- the clock --- */
 
-static void tick(void)
+/* Has it moved on? */
+static bool clock_advance(void)
 {
     /* Acquire: pairs with sock_link_give_up. */
     bool is_asked = atomic_load_explicit(&sock.attention, memory_order_relaxed) &&
@@ -127,25 +128,45 @@ static void tick(void)
     uint64_t system_ms = (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
     uint64_t passed_ms = system_ms - sock.looked_ms;
     if (passed_ms < TICK_MS && !is_asked)
-        return;
+        return false;
     sock.looked_ms = system_ms;
     uint64_t now_ms = sock_now_ms() + (passed_ms < ATTENDED_MS ? passed_ms : ATTENDED_MS);
     atomic_store_explicit(&sock.clock_ms, now_ms, memory_order_relaxed);
-    sock_guests_tick(now_ms);
+    return true;
+}
+
+static void tick(void)
+{
+    const uint64_t now_ms = sock_now_ms();
     sock_peer_t *next;
+
+    sock_guests_tick(now_ms);
     for (sock_peer_t *peer = sock_peers_watched(); peer; peer = next) {
         next = peer->next_watched;
         sock_link_tick(peer, now_ms);
     }
 }
 
+static bool is_ask_round(void)
+{
+    /* Relaxed: a round too early or late. */
+    bool is_alone = atomic_load_explicit(&sock.connections, memory_order_relaxed) == 0;
+
+    return ++sock.round % (is_alone ? ASK_ROUNDS_ALONE : ASK_ROUNDS) == 0;
+}
+
 /* --- progress --- */
 
 static bool polling_begin(void)
 {
+    if (atomic_load_explicit(&sock.polling, memory_order_relaxed))
+        return false;
+    if (OPAL_LIKELY(!opal_using_threads())) {
+        atomic_store_explicit(&sock.polling, true, memory_order_relaxed);
+        return true;
+    }
     /* Acquire and release: the next thread sees what this one wrote. */
-    return !atomic_load_explicit(&sock.polling, memory_order_relaxed) &&
-           !atomic_exchange_explicit(&sock.polling, true, memory_order_acquire);
+    return !atomic_exchange_explicit(&sock.polling, true, memory_order_acquire);
 }
 
 static void polling_end(void)
@@ -155,14 +176,14 @@ static void polling_end(void)
 
 int sock_progress_all(void)
 {
-    bool any_hot;
-
     if (!polling_begin())
         return 0;
-    int events = hot_read(&any_hot);
-    if (!any_hot || ++sock.round % ASK_ROUNDS == 0)
+    bool has_advanced = clock_advance();
+    int events = hot_read();
+    if (is_ask_round() || has_advanced)
         events += kernel_ask();
-    tick();
+    if (has_advanced)
+        tick();
     polling_end();
     return events;
 }

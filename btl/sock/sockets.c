@@ -32,6 +32,12 @@ static int watch(struct sock_socket *socket, int operation, uint32_t events)
     return epoll_ctl(sock.poll_fd, operation, socket->fd, &event);
 }
 
+static void connections_change(const struct sock_socket *socket, uint32_t by)
+{
+    if (socket->role != ROLE_LISTENER)
+        atomic_fetch_add_explicit(&sock.connections, by, memory_order_relaxed);
+}
+
 struct sock_socket *sock_socket_new(int fd, enum socket_role role, struct sock_module *module,
                                     sock_peer_t *peer)
 {
@@ -44,10 +50,12 @@ struct sock_socket *sock_socket_new(int fd, enum socket_role role, struct sock_m
     made->module = module;
     made->peer = peer;
     made->since_ms = sock_now_ms();
-    if (watch(made, EPOLL_CTL_ADD, role == ROLE_CALLER ? EPOLLOUT : EPOLLIN) == 0)
-        return made;
-    free(made);
-    return NULL;
+    if (watch(made, EPOLL_CTL_ADD, role == ROLE_CALLER ? EPOLLOUT : EPOLLIN) != 0) {
+        free(made);
+        return NULL;
+    }
+    connections_change(made, 1);
+    return made;
 }
 
 void sock_socket_watch(struct sock_socket *socket, bool reads, bool writes)
@@ -59,6 +67,7 @@ void sock_socket_watch(struct sock_socket *socket, bool reads, bool writes)
 void sock_socket_close(struct sock_socket *socket)
 {
     close(socket->fd);
+    connections_change(socket, UINT32_MAX);
     socket->fd = -1;
     socket->role = ROLE_CLOSED;
     socket->peer = NULL;

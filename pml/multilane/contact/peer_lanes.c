@@ -157,14 +157,15 @@ static void lane_add(struct peer *peer, uint8_t *count, const mca_bml_base_btl_t
     lane->keeps_order = extension && lane_can_put(lane) && lane_can(lane, MULTILANE_CAN_ORDER);
 }
 
-/* Open MPI's shared memory beside ours, which was measured: it would be used for what it says that
- * it costs. */
-static bool is_doubled(const char *name, mca_bml_base_btl_array_t *all)
+/* Beside btl/shm, which does not break, nothing is gained by Open MPI's shared memory, which would
+ * be used for what it says that it costs, nor by loopback. */
+static bool is_replaced(const char *name, mca_bml_base_btl_array_t *all)
 {
-    bool has_shm = false;
-    if (strcmp(name, "vader") != 0 && strcmp(name, "sm") != 0)
-        return false;
-    for (size_t i = 0; i < mca_bml_base_btl_array_get_size(all); i++)
+    static const char *const replaced[] = {"vader", "sm", "sock"};
+    bool is_one = false, has_shm = false;
+    for (size_t i = 0; i < sizeof(replaced) / sizeof(replaced[0]); i++)
+        is_one |= strcmp(name, replaced[i]) == 0;
+    for (size_t i = 0; is_one && i < mca_bml_base_btl_array_get_size(all); i++)
         has_shm |= strcmp(lane_name_of(mca_bml_base_btl_array_get_index(all, i)->btl), "shm") == 0;
     return has_shm;
 }
@@ -175,7 +176,7 @@ static void lanes_add(struct peer *peer, uint8_t *count, mca_bml_base_btl_array_
     size_t size = mca_bml_base_btl_array_get_size(array);
     for (size_t i = 0; i < size; i++) {
         const mca_bml_base_btl_t *entry = mca_bml_base_btl_array_get_index(array, i);
-        if (!is_doubled(lane_name_of(entry->btl), all))
+        if (!is_replaced(lane_name_of(entry->btl), all))
             lane_add(peer, count, entry);
     }
 }
