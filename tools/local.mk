@@ -46,16 +46,12 @@ dist_bin_SCRIPTS += tools/multilane-doctor
 noinst_LTLIBRARIES += libmultilane_tools.la
 libmultilane_tools_la_SOURCES = \
 	tools/options.c tools/options.h \
-	tools/model/broadcast.c tools/model/broadcast.h \
 	tools/model/cluster.c tools/model/cluster.h \
 	tools/model/equation.c tools/model/equation.h \
 	tools/model/exact.c tools/model/exact.h \
-	tools/lane/cluster_keys.c tools/lane/cluster_keys.h \
 	tools/lane/lane_input.c tools/lane/lane_input.h \
 	tools/lane/lane_of_times.c tools/lane/lane_of_times.h \
 	tools/lane/profile_write.c tools/lane/profile_write.h \
-	tools/replay/goal.c \
-	tools/replay/match.c tools/replay/match.h \
 	tools/replay/recording.c tools/replay/recording.h \
 	tools/replay/replay.c tools/replay/replay.h \
 	tools/replay/report.c
@@ -87,18 +83,13 @@ multilane_calibrate_LDADD = libmultilane_tools.la $(OMPI_LIBS) -ldl -lm
 # Looks at running ranks through /proc; knows no MPI. The library is for the unit tests as well.
 noinst_LTLIBRARIES += libmultilane_top.la
 libmultilane_top_la_SOURCES = \
-	tools/top/activity.c tools/top/activity.h \
 	tools/top/edges.c tools/top/edges.h \
 	tools/top/export.c \
 	tools/top/find.c tools/top/find.h \
-	tools/top/drain.c tools/top/drain.h \
+	tools/top/ask.c tools/top/ask.h \
 	tools/top/left.c tools/top/left.h \
-	tools/top/left_calls.c \
-	tools/top/page_read.c tools/top/page_read.h \
 	tools/top/rank.c tools/top/rank.h \
 	tools/top/show.c tools/top/show.h \
-	tools/top/waited.c \
-	tools/top/whole_job.c tools/top/whole_job.h \
 	tools/top/why.c tools/top/why.h
 libmultilane_top_la_LIBADD = libmultilane_common.la
 bin_PROGRAMS += multilane-top

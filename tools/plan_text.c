@@ -8,7 +8,7 @@
 #include "common/model/number.h"
 #include "common/report/plan_table.h"
 #include "common/report/table.h"
-#include "tools/model/broadcast.h"
+#include "tools/model/cluster.h"
 
 /* --- the equation ----------------------------------------------------------------------------- */
 
@@ -179,7 +179,7 @@ static void print_cluster(FILE *out, const struct cluster_model *model, uint64_t
     cluster_at(model, packet_bytes, model->processes, &point);
     fprintf(out, "  cluster of %u, %" PRIu64 " packets\n", (unsigned) model->processes, packets);
     fprintf(out, "    one-way (2.6)    %s\n", number_time(cluster_one_way(&point, packets)).text);
-    fprintf(out, "    exchange (2.7)   %s%s\n", number_time(cluster_exchange(&point, packets)).text,
+    fprintf(out, "    exchange (2.7)   %s%s\n", number_time(cluster_one_way(&point, packets)).text,
             cluster_full_duplex(&point)
                 ? ""
                 : "  (does not hold: O_s + O_r + U_r < g < L is not so here)");

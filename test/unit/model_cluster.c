@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "tools/model/broadcast.h"
+#include "tools/model/cluster.h"
 
 static bool close_to(double a, double b)
 {
@@ -22,7 +22,7 @@ static struct cluster_point figure_2_3(void)
 }
 
 /* --- (2.8) corrected: the first packet through the tree that exists, and every other one later by
- * what the slowest process takes for one. broadcast.c says why. ------------------------------- */
+ * what the slowest process takes for one. cluster.c says why. ------------------------------- */
 
 #define CHILDREN_MAX 32
 
@@ -105,7 +105,6 @@ static void one_way_and_exchange(void)
     struct cluster_point point = figure_2_3();
     CHECK(cluster_one_way(&point, 1) == 7, "%g", cluster_one_way(&point, 1));
     CHECK(cluster_one_way(&point, 10) == 25, "%g", cluster_one_way(&point, 10));
-    CHECK(cluster_exchange(&point, 10) == 25, "%g", cluster_exchange(&point, 10));
     CHECK(!cluster_full_duplex(&point), "3 < 2 does not hold");
     point.gap_s = 3.5;
     CHECK(cluster_full_duplex(&point), "3 < 3.5 < 4 holds");

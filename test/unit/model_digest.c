@@ -3,7 +3,7 @@
  * builds it with several compilers and flags, and the numbers must be equal. */
 #include <string.h>
 
-#include "tools/model/broadcast.h"
+#include "tools/model/cluster.h"
 #include "tools/model/equation.h"
 #include "model_lanes.h"
 

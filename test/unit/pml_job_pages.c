@@ -15,7 +15,7 @@
 #include "base/own_page.h"
 #include "job_standin.h"
 #include "report/job_pages.h"
-#include "tools/top/page_read.h"
+#include "tools/top/ask.h"
 
 #define BLOCKS ((sizeof(struct page) + WIRE_PAGE_BYTES - 1) / WIRE_PAGE_BYTES)
 

@@ -13,7 +13,8 @@
 #include "base/own_page.h"
 #include "request/wait_story.h"
 #include "test/unit/check.h"
-#include "tools/top/page_read.h"
+#include "tools/top/ask.h"
+#include "tools/top/find.h"
 
 /* What report/wait_rows.c looks up in a job. */
 static void rows_fill(const struct wait_story *story, struct page_wait *to)

@@ -49,7 +49,22 @@ uint64_t cluster_packets(const struct cluster_model *model, uint64_t bytes);
 
 /* (2.6), and (2.7), which is the same provided that O_s + O_r + U_r < g < L. */
 double cluster_one_way(const struct cluster_point *point, uint64_t packets);
-double cluster_exchange(const struct cluster_point *point, uint64_t packets);
 bool cluster_full_duplex(const struct cluster_point *point);
+
+/* Binomial broadcast of `packets` packets to `processes` processes, without the copy at the root
+ * (ctm of the message, which both formulas add first). */
+struct cluster_broadcast {
+    bool undisturbed;   /* (2.8) applies, not (2.9) */
+    double printed_s;   /* the formula as printed, log2 p not rounded */
+    double simulated_s; /* packet by packet through the tree: the truth */
+};
+
+/* The simulation walks every packet at every process; more than this would take minutes. */
+#define CLUSTER_STEPS_MAX (UINT64_C(1) << 24)
+
+/* False with a sentence: processes or packets are 0, both together are more than CLUSTER_STEPS_MAX,
+ * or there is no memory. */
+bool cluster_broadcast(const struct cluster_point *point, uint32_t processes, uint64_t packets,
+                       struct cluster_broadcast *result, struct model_error *error);
 
 #endif

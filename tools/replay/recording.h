@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The recording of a job (pml_multilane_record), checked: include/multilane/record.h. */
+/* The recording of a job (pml_multilane_record), checked: include/multilane/record.h; and its
+ * messages. */
 #ifndef TOOLS_REPLAY_RECORDING_H
 #define TOOLS_REPLAY_RECORDING_H
 
@@ -27,5 +28,17 @@ struct recording {
 /* False with a sentence that names the file and what is wrong. */
 bool recording_load(const char *folder, struct recording *recording, struct model_error *error);
 void recording_free(struct recording *recording);
+
+/* Which send each receive got its message from. */
+#define MATCH_NONE UINT32_MAX
+
+struct match {
+    uint32_t *message;      /* by number among all events: of a send or a receive; or MATCH_NONE */
+    uint32_t message_count; /* a send and a receive each */
+    uint64_t unmatched;     /* sends and receives whose other end is not in the recording */
+};
+
+bool match_make(const struct recording *recording, struct match *match);
+void match_free(struct match *match);
 
 #endif

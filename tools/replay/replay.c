@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/replay/match.h"
+#include "tools/replay/recording.h"
 
 #define NONE  MATCH_NONE
 #define PORTS (REPLAY_PLACES * MODEL_LANES_MAX)

@@ -3,7 +3,7 @@
 #ifndef TOOLS_TOP_EDGES_H
 #define TOOLS_TOP_EDGES_H
 
-#include "tools/top/activity.h"
+#include "tools/top/rank.h"
 
 /* What is known of each rank, by its index. */
 struct standing {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which ranks are looked at, and the two looks. */
+/* Which ranks are looked at, and the two looks; what is read of a process. */
 #ifndef TOOLS_TOP_FIND_H
 #define TOOLS_TOP_FIND_H
 
 #include <stdio.h>
 
 #include "common/report/page_check.h"
+#include "common/report/page_take.h"
 #include "tools/top/rank.h"
 
 struct choice {
@@ -25,5 +26,8 @@ bool ranks_dump(const struct ranks *ranks, FILE *file);
 
 /* Adds the ranks of such a file. False: `why` says what is wrong with it. */
 bool ranks_load(struct ranks *ranks, FILE *file, const char *name, char *why, size_t size);
+
+/* Reads the page and what the system says of the process. */
+enum page_found sample_read(int pid, struct sample *sample, char why[PAGE_COMPLAINT]);
 
 #endif

@@ -15,11 +15,10 @@
 #include "common/model/number.h"
 #include "config.h"
 #include "tools/options.h"
-#include "tools/top/drain.h"
+#include "tools/top/ask.h"
 #include "tools/top/find.h"
 #include "tools/top/left.h"
 #include "tools/top/show.h"
-#include "tools/top/whole_job.h"
 
 enum mode { MODE_LIVE, MODE_ONCE, MODE_JSON, MODE_PROMETHEUS, MODE_DUMP, MODE_CALLS, MODE_DRAIN };
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "common/report/page_text.h"
-#include "tools/top/edges.h"
 
 const char *cause_name(enum cause_kind kind)
 {

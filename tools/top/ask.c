@@ -1,21 +1,174 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rank leaves the pages in a folder, as pml_multilane_blackbox does. */
+/* Writes what ranks are asked, and waits until they have done it. */
 #define _GNU_SOURCE
-#include "tools/top/whole_job.h"
+#include "tools/top/ask.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/lock/clock.h"
 #include "common/model/number.h"
+#include "common/report/page_take.h"
 #include "tools/top/find.h"
-#include "tools/top/page_read.h"
+
+/* --- the words of a process ------------------------------------------------------------------- */
+
+/* Closes it, and errno stays. */
+static void words_close(int fd)
+{
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = error;
+}
+
+/* What a process is asked, zeros where it never was, locked until the descriptor is closed; -1 and
+ * errno. The lock is between two programs like this one: the process only reads. */
+static int words_open(int pid, struct page_asked *asked)
+{
+    enum page_found found;
+    int fd = page_descriptor(pid, DRAIN_FILE_NAME, O_RDWR, &found);
+    *asked = (struct page_asked){.number = 0};
+    if (fd < 0 || (flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+                   pread(fd, asked, offsetof(struct page_asked, folder), 0) >= 0))
+        return fd;
+    words_close(fd);
+    return -1;
+}
+
+bool drain_change(int pid, uint64_t lanes, bool is_drain)
+{
+    struct page_asked asked;
+    int fd = words_open(pid, &asked);
+    uint64_t word = is_drain ? asked.drained | lanes : asked.drained & ~lanes;
+    bool is_done = fd >= 0 && pwrite(fd, &word, sizeof(word), 0) == (ssize_t) sizeof(word);
+    words_close(fd);
+    return is_done;
+}
+
+int pages_ask(int pid, const char *folder)
+{
+    struct page_asked asked;
+    int fd = words_open(pid, &asked);
+    size_t head = offsetof(struct page_asked, folder);
+    snprintf(asked.folder, sizeof(asked.folder), "%s", folder);
+    asked.number += asked.number == UINT32_MAX ? 2 : 1; /* never 0 */
+    /* The number comes last. */
+    if (fd >= 0 && pwrite(fd, asked.folder, sizeof(asked.folder), (off_t) head) > 0 &&
+        pwrite(fd, &asked, head, 0) == (ssize_t) head)
+        return fd;
+    words_close(fd);
+    return -1;
+}
+
+const char *ask_error(int error)
+{
+    return error == EWOULDBLOCK ? "another multilane-top is asking it" : strerror(error);
+}
+
+/* --- emptying a lane -------------------------------------------------------------------------- */
+
+/* Ranks look ten times a second; what is under way may take longer. */
+#define DRAIN_LOOKS   50
+#define DRAIN_LOOK_NS 100000000l
+
+/* What a rank says of its lanes of that name. */
+struct standing {
+    uint64_t bits;
+    uint32_t kept, busy;
+    bool is_done; /* what was asked last */
+};
+
+static struct standing standing_of(const struct page *page, const char *lane, bool is_drain)
+{
+    struct standing standing = {.bits = 0};
+    for (uint32_t i = 0; i < page->lane_count; i++) {
+        const struct page_lane *row = &page->lanes[i];
+        if (strncmp(row->name, lane, PAGE_NAME - 1) != 0 || row->number >= DRAIN_LANES)
+            continue;
+        standing.bits |= UINT64_C(1) << row->number;
+        standing.kept += row->kept;
+        standing.busy += row->busy;
+    }
+    standing.is_done = (page->drained & standing.bits) == (is_drain ? standing.bits : 0);
+    return standing;
+}
+
+static bool is_over(const struct ranks *ranks, const char *lane, bool is_drain)
+{
+    bool is_over = true;
+    for (size_t i = 0; i < ranks->count; i++) {
+        const struct sample *sample = &ranks->list[i].second;
+        struct standing standing = standing_of(&sample->page, lane, is_drain);
+        is_over &= !sample->state || (standing.is_done && (!is_drain || standing.busy == 0));
+    }
+    return is_over;
+}
+
+/* True: the rank has done it. */
+static bool rank_say(const struct page *page, const char *lane, bool is_drain)
+{
+    struct standing standing = standing_of(page, lane, is_drain);
+    unsigned rank = page->me.rank;
+    if (!standing.bits)
+        printf("rank %u has met no other over it: ask again when it has\n", rank);
+    else if (!standing.is_done)
+        printf("rank %u has not looked yet: it does so in MPI\n", rank);
+    else if (standing.kept)
+        printf("rank %u goes on using it toward %u rank%s: no other lane leads there\n", rank,
+               standing.kept, number_plural(standing.kept));
+    else if (is_drain && standing.busy)
+        printf("rank %u gives it nothing more, and waits for what is under way to %u rank%s\n",
+               rank, standing.busy, number_plural(standing.busy));
+    return standing.bits && standing.is_done && !standing.kept && !(is_drain && standing.busy);
+}
+
+/* The lanes that there are, for one that is not. */
+static void lanes_say(const struct page *page, const char *lane, char *why, size_t size)
+{
+    snprintf(why, size, "no rank has a lane %.60s; rank %u has", lane, page->me.rank);
+    for (uint32_t i = 0; i < page->lane_count; i++)
+        text_more(why, size, "%s %s", i ? "," : "", page->lanes[i].name);
+}
+
+int drain_ask(struct ranks *ranks, const char *lane, bool is_drain, char *why, size_t size)
+{
+    size_t done = 0;
+    bool any = false;
+    for (size_t i = 0; i < ranks->count; i++) {
+        const struct rank *rank = &ranks->list[i];
+        uint64_t bits = standing_of(&rank->second.page, lane, is_drain).bits;
+        if (bits && !drain_change(rank->pid, bits, is_drain)) {
+            snprintf(why, size, "process %d cannot be asked: %s", rank->pid, ask_error(errno));
+            return -1;
+        }
+        any |= bits != 0;
+    }
+    if (!any) {
+        lanes_say(&ranks->list[0].second.page, lane, why, size);
+        return -1;
+    }
+    for (int look = 0; look < DRAIN_LOOKS && !is_over(ranks, lane, is_drain); look++) {
+        nanosleep(&(struct timespec){.tv_nsec = DRAIN_LOOK_NS}, NULL);
+        ranks_look(ranks, false);
+    }
+    for (size_t i = 0; i < ranks->count; i++)
+        done += rank_say(&ranks->list[i].second.page, lane, is_drain);
+    printf("lane %s: %s in %zu of %zu ranks here\n", lane, is_drain ? "empty" : "used again", done,
+           ranks->count);
+    return done < ranks->count;
+}
+
+/* --- the pages of a whole job ----------------------------------------------------------------- */
 
 /* A rank looks ten times a second, and reads what it is asked in every fifth look. When so long no
  * page came, those that are missing will not come. */
