@@ -62,9 +62,7 @@ libmultilane_tools_la_LIBADD = libmultilane_common.la
 bin_PROGRAMS += multilane-plan
 multilane_plan_SOURCES = \
 	tools/multilane_plan.c \
-	tools/plan_json.c \
-	tools/plan_report.h \
-	tools/plan_text.c
+	tools/plan_report.c tools/plan_report.h
 multilane_plan_LDADD = libmultilane_tools.la -lm
 
 # Measures lanes, so it is an MPI program, built for the same Open MPI as the components.
@@ -74,7 +72,6 @@ multilane_calibrate_SOURCES = \
 	tools/calibrate/job.c tools/calibrate/job.h \
 	tools/calibrate/lane_test.c tools/calibrate/lane_test.h \
 	tools/calibrate/measure.c tools/calibrate/measure.h \
-	tools/calibrate/report.c tools/calibrate/report.h \
 	tools/calibrate/traffic.c tools/calibrate/traffic.h
 multilane_calibrate_CPPFLAGS = $(COMPONENT_CPPFLAGS)
 multilane_calibrate_LDFLAGS = $(AM_LDFLAGS) $(OMPI_LDFLAGS)

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attributes of lanes whose BTL is ours, from what its extension declares. */
+/* Attributes of lanes from what their BTLs say: ours by their extension; Open MPI's in their
+ * units, and from a table of defaults for what they do not say. */
 #ifndef COMMON_LANE_DECLARED_H
 #define COMMON_LANE_DECLARED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "common/model/lane.h"
 #include "multilane/extension.h"
@@ -13,5 +18,40 @@
 void declared_attributes(const char *btl, uint32_t can,
                          const struct multilane_lane_attributes *attributes,
                          struct model_lane *lane, struct model_error *complaint);
+
+/* What Open MPI knows of a BTL module, in its own units. */
+struct stock_btl {
+    const char *name; /* "vader", "tcp", ... */
+    uint32_t bandwidth;
+    uint32_t latency;
+    uint32_t can;   /* enum model_ability, by btl.h */
+    bool registers; /* memory must be registered before get or put */
+    size_t eager_limit;
+    size_t max_send_size;
+    size_t short_max_bytes; /* largest message, headers included, that is worth a send-immediate */
+};
+
+/* Does that BTL leave its bandwidth at what Open MPI gives every network? */
+bool stock_btl_knows_no_network(const char *name, uint32_t bandwidth);
+
+/* Puts what the kernel says of the link (0: nothing) in place of that, and names the source. */
+void stock_btl_network(double link_bytes_s, struct model_lane *lane);
+
+/* Bytes a second of a BTL's btl_bandwidth, whose unit differs between them; 0 for 0. */
+double stock_btl_bandwidth(const char *name, uint32_t bandwidth);
+
+/* Is a message out of this process once its btl_sendi has accepted it? smcuda's queues what its
+ * FIFO has no room for, and says the same; of a BTL that is not known it is not believed either.
+ * What a descriptor's callback says is believed of all. */
+bool stock_btl_sendi_leaves(const char *name);
+
+/* Has a message that the BTL took reached the peer, whatever happens later? So it is where both map
+ * the memory that it lies in. */
+bool stock_btl_delivers(const char *name);
+
+/* Fills `lane`. Where a BTL says something impossible the default is taken, and *complaint is a
+ * sentence about it; else it is empty. */
+void stock_btl_attributes(const struct stock_btl *btl, struct model_lane *lane,
+                          struct model_error *complaint);
 
 #endif

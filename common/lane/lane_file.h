@@ -51,4 +51,13 @@ typedef bool (*lane_file_cluster_key)(void *cluster, const char *key, const char
 /* A file without a lane, with the model's defaults. */
 void lane_file_init(struct lane_file *file);
 
+/* A file above this is not one that people write. */
+#define LANE_FILE_BYTES_MAX (1u << 20)
+
+/* lane_parse.c: reads the text of a file. `name` stands in front of every complaint. `text` need
+ * not end in 0 and is not changed. The keys of the section [cluster] go to `cluster_key` with
+ * `cluster`; null: they are passed over. */
+bool lane_file_parse(const char *name, const char *text, size_t length, struct lane_file *file,
+                     lane_file_cluster_key cluster_key, void *cluster, struct model_error *error);
+
 #endif

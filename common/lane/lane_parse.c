@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads lane files: sections in brackets, `key = value` lines, comments from # on. */
-#include "common/lane/lane_parse.h"
+#include "common/lane/lane_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

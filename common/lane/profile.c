@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/lane/lane_parse.h"
+#include "common/lane/lane_file.h"
 
 const char *profile_placement_name(enum profile_placement placement)
 {

@@ -2,7 +2,6 @@
 # Sources of common/report: tables for people, and what the page of a rank says.
 libmultilane_common_la_SOURCES += \
 	common/report/json.c common/report/json.h \
-	common/report/page_check.c common/report/page_check.h \
 	common/report/page_take.c common/report/page_take.h \
 	common/report/page_text.c common/report/page_text.h \
 	common/report/plan_table.c common/report/plan_table.h \

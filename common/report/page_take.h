@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads the page of another process through /proc. Nothing is stopped, and no right to trace is
- * needed. */
+/* Reads the page of another process through /proc, and checks it. Nothing is stopped, and no
+ * right to trace is needed. */
 #ifndef COMMON_REPORT_PAGE_TAKE_H
 #define COMMON_REPORT_PAGE_TAKE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "multilane/page.h"
@@ -23,5 +24,12 @@ int page_descriptor(int pid, const char *file, int mode, enum page_found *found)
 /* The bytes read, which page_check has to look at. Where the owner changes the page all the time,
  * or was stopped in the middle of a change, the last snapshot is as good as any. */
 size_t page_take(int fd, struct page *page);
+
+#define PAGE_COMPLAINT 160
+
+/* `bytes`: how many of the page were read. False: it is none that this program understands, and
+ * `why` says so in one sentence. Else every count, kind and text of it is within bounds: what was
+ * not is cut or unknown. */
+bool page_check(struct page *page, size_t bytes, char why[PAGE_COMPLAINT]);
 
 #endif

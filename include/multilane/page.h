@@ -4,7 +4,7 @@
  * A rank has it in a memfd named PAGE_FILE_NAME, which a process of the same user finds among the
  * descriptors in /proc/PID/fd and reads with pread. One process writes it, and decides nothing by
  * what it says; readers take a snapshot, and believe nothing in it before page_check
- * (common/report/page_check.h) has looked. A page of another version has the first three words in
+ * (common/report/page_take.h) has looked. A page of another version has the first three words in
  * common with this one. Where events are kept the page is the beginning of a file (struct
  * page_file) instead, whose name begins alike, and which stays if the process does not come to the
  * end of MPI_Finalize. */

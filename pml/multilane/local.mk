@@ -99,17 +99,12 @@ multilane_sources = \
 	pml/multilane/liveness/watch.c pml/multilane/liveness/watch.h \
 	pml/multilane/liveness/worse.c pml/multilane/liveness/worse.h \
 	pml/multilane/report/calibrate_hook.c pml/multilane/report/report.h \
-	pml/multilane/report/collectives.c pml/multilane/report/collectives.h \
-	pml/multilane/report/counters.c \
+	pml/multilane/report/collectives.c \
+	pml/multilane/report/shown.c \
 	pml/multilane/report/explain.c \
 	pml/multilane/report/job_pages.c pml/multilane/report/job_pages.h \
-	pml/multilane/report/sibling_pages.c pml/multilane/report/sibling_pages.h \
-	pml/multilane/report/measured.c pml/multilane/report/measured.h \
-	pml/multilane/report/waited.c pml/multilane/report/waited.h \
 	pml/multilane/report/page_fill.c pml/multilane/report/page_fill.h \
 	pml/multilane/report/page_keeper.c pml/multilane/report/page_keeper.h \
-	pml/multilane/report/switch_points.c \
-	pml/multilane/report/transports.c \
 	pml/multilane/report/wait_rows.c pml/multilane/report/wait_rows.h \
 	pml/multilane/entry/arrival.c \
 	pml/multilane/entry/blackbox.c \

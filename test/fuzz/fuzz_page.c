@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/report/page_check.h"
+#include "common/report/page_take.h"
 #include "test/unit/check.h"
 #include "tools/top/left.h"
 #include "tools/top/show.h"

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/lane/stock_btl.h"
+#include "common/lane/declared.h"
 
 /* --- units --------------------------------------------------------------------------------------
  */

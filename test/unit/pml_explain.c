@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "lanes_standin.h"
-#include "report/collectives.h"
 #include "report/report.h"
 #include "plan/used_history.h"
 #include "plan/used_profile.h"

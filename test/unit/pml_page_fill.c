@@ -15,7 +15,6 @@
 #include "liveness/drain.h"
 #include "report/page_fill.h"
 #include "report/wait_rows.h"
-#include "report/waited.h"
 #include "request/wait_story.h"
 
 static mca_btl_base_module_t *rails[2];

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "common/report/page_check.h"
+#include "common/report/page_take.h"
 #include "test/unit/check.h"
 #include "tools/top/left.h"
 #include "tools/top/show.h"

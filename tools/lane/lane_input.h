@@ -3,7 +3,7 @@
 #ifndef TOOLS_LANE_LANE_INPUT_H
 #define TOOLS_LANE_LANE_INPUT_H
 
-#include "common/lane/lane_parse.h"
+#include "common/lane/lane_file.h"
 #include "tools/model/cluster.h"
 
 /* The same as lane_file_parse, with the section [cluster]: where file->has_cluster is set, *cluster

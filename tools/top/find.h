@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 
-#include "common/report/page_check.h"
 #include "common/report/page_take.h"
 #include "tools/top/rank.h"
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "common/report/page_check.h"
+#include "common/report/page_take.h"
 #include "tools/top/rank.h"
 
 /* A rank's calls. */

@@ -22,7 +22,7 @@ struct view {
 void show_table(FILE *file, const struct ranks *ranks, const struct why *why,
                 const struct view *view);
 
-/* waited.c: for how long each rank has waited, in what and for whom, and the others for it. */
+/* For how long each rank has waited, in what and for whom, and the others for it. */
 void show_waited(FILE *file, const struct ranks *ranks, const struct view *view);
 
 /* The causes, and who waits for whom. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/compat/btl.h"
-#include "common/lane/stock_btl.h"
+#include "common/lane/declared.h"
 #include "common/memory/driver.h"
 #include "common/model/number.h"
 #include "base/multilane.h"

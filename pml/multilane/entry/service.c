@@ -7,7 +7,7 @@
 #include "entry/blackbox.h"
 #include "entry/recording.h"
 #include "match/comm.h"
-#include "report/collectives.h"
+#include "report/report.h"
 #include "request/wait_story.h"
 
 /* A wait is looked after when it has taken so long, and each time again. */

@@ -11,7 +11,6 @@
 #include "common/compat/param.h"
 #include "common/lane/attr.h"
 #include "common/lane/declared.h"
-#include "common/lane/stock_btl.h"
 #include "lane/extension.h"
 #include "plan/device_costs.h"
 #include "plan/nic.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How this process's collective operations went: a row for each operation, class of size and way.
  */
-#include "report/collectives.h"
+#include "report/report.h"
 
 #include <inttypes.h>
 #include <string.h>

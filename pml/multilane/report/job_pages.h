@@ -3,7 +3,11 @@
 #ifndef MULTILANE_JOB_PAGES_H
 #define MULTILANE_JOB_PAGES_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "peer/peer.h"
+#include "multilane/page.h"
 
 /* While there are lanes: before, and once they go, nothing is asked or answered. */
 void job_pages_begin(void);

@@ -18,7 +18,6 @@
 #include "match/inbound.h"
 #include "plan/peer_class.h"
 #include "report/wait_rows.h"
-#include "report/waited.h"
 #include "request/recv_request.h"
 #include "request/send_request.h"
 #include "request/wait_story.h"

@@ -13,7 +13,6 @@
 #include "report/job_pages.h"
 #include "report/page_fill.h"
 #include "report/wait_rows.h"
-#include "report/waited.h"
 #include "request/wait_story.h"
 
 #define REFRESH_NS UINT64_C(100000000)

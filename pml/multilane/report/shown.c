@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI_T variables. Only reading them costs time: the data path counts per route, and a read adds
- * up. */
+/* What Open MPI's own tools show of this process: variables of MPI_T, switch points,
+ * connections. */
+#define _GNU_SOURCE
 #include "report/report.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "opal/mca/base/mca_base_pvar.h"
-
 #include "common/model/protocol.h"
 #include "base/multilane.h"
 #include "plan/peer_class.h"
 #include "base/protocol.h"
+#include "common/lane/declared.h"
+#include "common/model/number.h"
+#include "lane/extension.h"
+#include "plan/attributes.h"
+#include "plan/used_profile.h"
+#include "base/parameters.h"
+#include "match/comm.h"
 
 typedef bool (*route_filter)(const struct peer_class *class, const struct route *route,
                              const void *what);
@@ -163,4 +172,97 @@ int counters_register_lanes(const mca_base_component_t *component)
             return rc;
     }
     return OMPI_SUCCESS;
+}
+
+/* --- ompi_info: the switch points of this machine's lanes ------------------------------------- */
+
+/* The switch points of this machine's lanes as text, for ompi_info: made without a job, at
+ * registration. A profile has them all; where there is none, they are those that our lanes declare.
+ */
+
+#define TEXT_CHARS 2048
+
+/* "shm@cache: eager-short to 936, rndv-get above" */
+static void lane_add(char text[TEXT_CHARS], const struct model_lane *lane)
+{
+    struct peer_class class = {.lane_count = 1, .lanes = (struct model_lane *) lane};
+    struct plan_input input;
+    struct model_error error;
+    class_plan_input(&class, CLASS_CONTIGUOUS, &input);
+    struct plan *plan = plan_build(&input, &error);
+    if (!plan)
+        return;
+    text_more(text, TEXT_CHARS, "%s%s", text[0] ? "; " : "", lane->name);
+    for (uint32_t i = 0; i < plan->entry_count; i++) {
+        bool is_last = i + 1 == plan->entry_count;
+        text_more(text, TEXT_CHARS, "%s%s%s", i ? ", " : ": ", plan->entries[i].protocol->name,
+                  is_last ? " above" : " to ");
+        if (!is_last)
+            text_more(text, TEXT_CHARS, "%s", number_size(plan->entries[i].largest_bytes).text);
+    }
+    plan_free(plan);
+}
+
+/* A lane of one of our BTLs, as it declares itself, and as the user does. */
+static void ours_add(char text[TEXT_CHARS], const char *name)
+{
+    const struct multilane_extension *extension = lane_extension_named(name);
+    uint32_t can = MODEL_CAN_SEND | MODEL_CAN_GET | MODEL_CAN_PUT;
+    struct multilane_lane_attributes declared;
+    struct model_error complaint;
+    struct model_lane lane;
+    if (!extension || extension->attributes(NULL, NULL, &declared) < 0)
+        return;
+    can |= declared.short_max_bytes > 0 ? MODEL_CAN_SHORT : 0;
+    declared_attributes(name, can, &declared, &lane, &complaint);
+    attributes_of_user(name, true, &lane);
+    lane_add(text, &lane);
+}
+
+const char *class_switch_points(void)
+{
+    static const char *const ours[] = {"shm", "verbs"};
+    static char text[TEXT_CHARS];
+    const struct lane_file *profile = used_profile();
+    text[0] = '\0';
+    /* Every process of every Open MPI job comes here, also where it does not use Multilane. */
+    if (strcmp(program_invocation_short_name, "ompi_info") != 0)
+        return "ompi_info shows them, and pml_multilane_explain those of a job";
+    for (uint32_t i = 0; profile && i < profile->lane_count; i++)
+        lane_add(text, &profile->lanes[i]);
+    for (size_t i = 0; !profile && i < sizeof(ours) / sizeof(ours[0]); i++)
+        ours_add(text, ours[i]);
+    return text;
+}
+
+/* --- the table of connections ----------------------------------------------------------------- */
+
+/* "tcp" and "eth0" of the lane that reports call "tcp:eth0". The texts live as long as the class.
+ */
+static mca_pml_transport_entry_t transport_of(const struct peer_class *class, int lane)
+{
+    const char *device = strchr(class->lanes[lane].name, ':');
+    return (mca_pml_transport_entry_t){.transport_name = lane_name_of(class->btls[lane]),
+                                       .device_name = device ? device + 1 : "memory"};
+}
+
+mca_pml_transports_t *transports_of_rank(ompi_communicator_t *comm, int rank)
+{
+    const struct peer *peer = comm->c_pml_comm ? comm_peer(comm->c_pml_comm, rank) : NULL;
+    const struct peer_class *class = peer ? peer_class_now(peer) : NULL;
+    if (!class)
+        return NULL;
+    int count = class_lanes_described(class);
+    mca_pml_transports_t *transports = malloc(sizeof(*transports));
+    mca_pml_transport_entry_t *entries = calloc((size_t) count + 1, sizeof(*entries));
+    if (!transports || !entries) {
+        free(transports);
+        free(entries);
+        return NULL;
+    }
+    for (int i = 0; i < count; i++)
+        entries[i] = transport_of(class, i);
+    transports->count = (unsigned) count;
+    transports->entries = entries;
+    return transports;
 }
