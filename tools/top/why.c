@@ -36,6 +36,7 @@ const char *cause_name(enum cause_kind kind)
 struct search {
     const struct ranks *ranks;
     struct why *why;
+    struct cause unused;
 };
 
 static const struct rank *rank_at(const struct search *search, int index)
@@ -43,16 +44,17 @@ static const struct rank *rank_at(const struct search *search, int index)
     return &search->ranks->list[index];
 }
 
-/* A new cause that names this rank first; null: there is one already, or no room. */
+/* A new cause that names this rank first; where there is one already, or no room, one that no
+ * report has. */
 static struct cause *cause_add(struct search *search, enum cause_kind kind, int culprit)
 {
     struct why *why = search->why;
+    struct cause *cause = why->cause_count < WHY_CAUSES ? &why->causes[why->cause_count] : NULL;
     for (uint32_t i = 0; i < why->cause_count; i++)
         if (why->causes[i].kind == kind && why->causes[i].ranks[0] == culprit)
-            return NULL;
-    if (why->cause_count == WHY_CAUSES)
-        return NULL;
-    struct cause *cause = &why->causes[why->cause_count++];
+            cause = NULL;
+    why->cause_count += cause != NULL;
+    cause = cause ? cause : &search->unused;
     memset(cause, 0, sizeof(*cause));
     cause->kind = kind;
     cause->ranks[cause->rank_count++] = culprit;
@@ -99,8 +101,6 @@ static bool has_found(const struct why *why, enum cause_kind last)
 static void blame_target(struct search *search, enum cause_kind kind, int culprit, int waiter)
 {
     struct cause *cause = cause_add(search, kind, culprit);
-    if (!cause)
-        return;
     cause_name_rank(cause, waiter);
     say_rank(search, cause, culprit);
     if (kind == CAUSE_STOPPED)
@@ -130,8 +130,6 @@ static void blame_mismatch(struct search *search, const struct edge *edge)
             continue;
         struct cause *cause = cause_add(
             search, mismatch == MISMATCH_TAG ? CAUSE_WRONG_TAG : CAUSE_WRONG_COMM, edge->from);
-        if (!cause)
-            return;
         char name[64], text[2 * PAGE_TEXT];
         cause_name_rank(cause, sender);
         rank_name(search->ranks, &message->peer, name, sizeof(name));
@@ -155,8 +153,6 @@ static void blame_receiver(struct search *search, const struct edge *edge)
         return;
     struct cause *cause =
         cause_add(search, has_credit ? CAUSE_NO_RECEIVE : CAUSE_NO_CREDIT, edge->to);
-    if (!cause)
-        return;
     const struct page_peer *row = page_peer_of(&receiver->second.page, &sender->me);
     cause_name_rank(cause, edge->from);
     say_rank(search, cause, edge->from);
@@ -177,8 +173,6 @@ static void blame_lost(struct search *search, const struct edge *edge)
     if (!edge_has_lost(search->ranks, edge, &sent, &come))
         return;
     struct cause *cause = cause_add(search, CAUSE_LOST_MESSAGE, edge->to);
-    if (!cause)
-        return;
     char name[64];
     cause_name_rank(cause, edge->from);
     rank_name(search->ranks, &edge->row->peer, name, sizeof(name));
@@ -224,8 +218,6 @@ static void edge_blame_any(struct search *search, const struct edge *edge)
     if (goes_on(search, edge) || edge->to >= 0)
         return;
     struct cause *cause = cause_add(search, CAUSE_NO_SENDER, edge->from);
-    if (!cause)
-        return;
     say_rank(search, cause, edge->from);
     say(cause, "; no rank is left that could send it anything: all wait or have ended");
 }
@@ -306,8 +298,6 @@ static void collectives_blame(struct search *search, int culprit, const struct p
                               const struct page_request *other)
 {
     struct cause *cause = cause_add(search, CAUSE_COLLECTIVES, culprit);
-    if (!cause)
-        return;
     char comm[PAGE_TEXT];
     for (size_t i = 0; i < search->ranks->count; i++) {
         const struct page_request *one = collective_of(search, i);
@@ -368,8 +358,6 @@ static void cycle_say(struct search *search, int start)
     for (int at = next_blocked(search, start); at != start; at = next_blocked(search, at))
         lowest = at < lowest ? at : lowest;
     struct cause *cause = cause_add(search, CAUSE_CYCLE, lowest);
-    if (!cause)
-        return;
     say(cause, "ranks wait for each other in a circle: ");
     int at = lowest;
     do {
@@ -410,8 +398,6 @@ static void troubles_look(struct search *search)
         const struct page_trouble *trouble = &page->troubles[0];
         char name[64], peer[64];
         struct cause *cause = cause_add(search, CAUSE_LANE_DOWN, (int) i);
-        if (!cause)
-            return;
         rank_name(search->ranks, &page->me, name, sizeof(name));
         rank_name(search->ranks, &trouble->peer, peer, sizeof(peer));
         say(cause, "lane %s from %s to %s %s%s%s", trouble->lane, name, peer,
@@ -426,9 +412,9 @@ static void swap_look(struct search *search)
     for (size_t i = 0; i < search->ranks->count; i++) {
         const struct rank *rank = rank_at(search, (int) i);
         bool swaps = rank->second.swapped_kb > 0 && rank->second.faults > rank->first.faults + 8;
-        struct cause *cause = swaps ? cause_add(search, CAUSE_SWAPPED, (int) i) : NULL;
-        if (!cause)
+        if (!swaps)
             continue;
+        struct cause *cause = cause_add(search, CAUSE_SWAPPED, (int) i);
         say_rank(search, cause, (int) i);
         say(cause, "; %llu MiB of it are in swap, and it reads them from there",
             (unsigned long long) rank->second.swapped_kb / 1024);
@@ -439,11 +425,8 @@ static void swap_look(struct search *search)
 static void stopped_look(struct search *search)
 {
     for (size_t i = 0; i < search->ranks->count; i++) {
-        if (search->why->standing.activities[i] != ACTIVITY_STOPPED)
-            continue;
-        struct cause *cause = cause_add(search, CAUSE_STOPPED, (int) i);
-        if (cause)
-            say_rank(search, cause, (int) i);
+        if (search->why->standing.activities[i] == ACTIVITY_STOPPED)
+            say_rank(search, cause_add(search, CAUSE_STOPPED, (int) i), (int) i);
     }
 }
 

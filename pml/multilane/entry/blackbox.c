@@ -82,15 +82,21 @@ static int noted_free(ompi_request_t **request)
     else
         note(PAGE_EVENT_GOT, base->req_comm, ours->req_status.MPI_SOURCE, ours->req_status.MPI_TAG,
              ours->req_status._ucount);
+    recording_request_done(ours);
     return ours->req_free(request);
 }
 
-static void note_end_of(bool sends, ompi_request_t *request)
+/* The call returns. `request`: what it has begun, and is told once more when it is done; or null.
+ */
+static void note_return(uint32_t number, bool sends, ompi_request_t *request)
 {
-    if (!own_events || request == compat_empty_send_request() || request->req_free == noted_free)
-        return;
-    atomic_store_explicit(&frees[sends], request->req_free, memory_order_relaxed);
-    request->req_free = noted_free;
+    if (request == compat_empty_send_request())
+        request = NULL;
+    if (request && request->req_free != noted_free) {
+        atomic_store_explicit(&frees[sends], request->req_free, memory_order_relaxed);
+        request->req_free = noted_free;
+    }
+    recording_goes_on(number, request);
 }
 
 static int noted_isend(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
@@ -99,9 +105,7 @@ static int noted_isend(const void *buffer, size_t count, ompi_datatype_t *dataty
 {
     uint32_t number = note_call(true, comm, destination, tag, count, datatype);
     int rc = below.pml_isend(buffer, count, datatype, destination, tag, mode, comm, request);
-    if (rc == OMPI_SUCCESS && !is_buffered(mode))
-        note_end_of(true, *request);
-    recording_goes_on(number, rc == OMPI_SUCCESS && !is_buffered(mode) ? *request : NULL);
+    note_return(number, true, rc == OMPI_SUCCESS && !is_buffered(mode) ? *request : NULL);
     return rc;
 }
 
@@ -122,9 +126,7 @@ static int noted_irecv(void *buffer, size_t count, ompi_datatype_t *datatype, in
 {
     uint32_t number = note_call(false, comm, source, tag, count, datatype);
     int rc = below.pml_irecv(buffer, count, datatype, source, tag, comm, request);
-    if (rc == OMPI_SUCCESS)
-        note_end_of(false, *request);
-    recording_goes_on(number, rc == OMPI_SUCCESS ? *request : NULL);
+    note_return(number, false, rc == OMPI_SUCCESS ? *request : NULL);
     return rc;
 }
 
@@ -139,6 +141,24 @@ static int noted_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int
     if (status != MPI_STATUS_IGNORE)
         OMPI_COPY_STATUS(status, got, false);
     return rc;
+}
+
+static int noted_imrecv(void *buffer, size_t count, ompi_datatype_t *datatype,
+                        ompi_message_t **message, ompi_request_t **request)
+{
+    uint32_t number =
+        note_call(false, (*message)->comm, MPI_ANY_SOURCE, MPI_ANY_TAG, count, datatype);
+    int rc = below.pml_imrecv(buffer, count, datatype, message, request);
+    note_return(number, false, rc == OMPI_SUCCESS ? *request : NULL);
+    return rc;
+}
+
+static int noted_mrecv(void *buffer, size_t count, ompi_datatype_t *datatype,
+                       ompi_message_t **message, ompi_status_public_t *status)
+{
+    ompi_request_t *request;
+    int rc = noted_imrecv(buffer, count, datatype, message, &request);
+    return rc == OMPI_SUCCESS ? ompi_request_wait(&request, status) : rc;
 }
 
 static int noted_start(size_t count, ompi_request_t **requests)
@@ -163,6 +183,8 @@ void blackbox_begin(mca_pml_base_module_t *module)
     module->pml_send = noted_send;
     module->pml_irecv = noted_irecv;
     module->pml_recv = noted_recv;
+    module->pml_imrecv = noted_imrecv;
+    module->pml_mrecv = noted_mrecv;
     module->pml_start = noted_start;
 }
 

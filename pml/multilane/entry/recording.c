@@ -32,9 +32,8 @@ static struct {
     uint64_t left_ns;  /* the last call returned */
     uint64_t computed_ns;
     bool is_hooked;
-    mca_pml_base_module_t below;     /* the functions without a recording, */
-    ompi_request_fns_t plain;        /* those for waits and tests, */
-    ompi_request_free_fn_t frees[2]; /* and those of requests: of receives, of sends */
+    mca_pml_base_module_t below; /* the functions without a recording, */
+    ompi_request_fns_t plain;    /* and those for waits and tests */
 } recording;
 
 static uint64_t now_ns(void)
@@ -191,35 +190,22 @@ static void request_mark(uint32_t number, ompi_request_t *request)
     ((mca_pml_base_request_t *) request)->req_sequence = REQUEST_MARK | number;
 }
 
-static void request_done(ompi_request_t *request)
+void recording_request_done(ompi_request_t *request)
 {
     mca_pml_base_request_t *base = (mca_pml_base_request_t *) request;
-    if (base->req_sequence >> 32 != REQUEST_MARK >> 32)
+    if (!recording.is_hooked || base->req_sequence >> 32 != REQUEST_MARK >> 32)
         return;
     add_done((uint32_t) base->req_sequence, base->req_comm,
              is_send(request) ? NULL : &request->req_status);
     base->req_sequence = 0;
 }
 
-/* Waits and tests free what they find complete, if it is not persistent. */
-static int recorded_free(ompi_request_t **request)
-{
-    ompi_request_t *ours = *request;
-    ours->req_free = recording.frees[is_send(ours)];
-    if (request_is_complete(ours))
-        request_done(ours);
-    return ours->req_free(request);
-}
-
 void recording_goes_on(uint32_t number, ompi_request_t *request)
 {
     if (!recording.is_hooked)
         return;
-    if (request && request != compat_empty_send_request()) {
+    if (request)
         request_mark(number, request);
-        recording.frees[is_send(request)] = request->req_free;
-        request->req_free = recorded_free;
-    }
     leave();
 }
 
@@ -228,7 +214,7 @@ static void persistent_done(size_t count, ompi_request_t **requests)
     for (size_t i = 0; i < count; i++)
         if (requests[i]->req_type == OMPI_REQUEST_PML && requests[i]->req_persistent &&
             requests[i]->req_state == OMPI_REQUEST_INACTIVE)
-            request_done(requests[i]);
+            recording_request_done(requests[i]);
 }
 
 /* --- other calls ------------------------------------------------------------------------------ */
@@ -323,24 +309,6 @@ static int recorded_improbe(int source, int tag, ompi_communicator_t *comm, int 
                     NULL);
 }
 
-static int recorded_imrecv(void *buffer, size_t count, ompi_datatype_t *datatype,
-                           ompi_message_t **message, ompi_request_t **request)
-{
-    uint32_t number = recording_call(false, (*message)->comm, MPI_ANY_SOURCE, MPI_ANY_TAG,
-                                     count * datatype->super.size);
-    int rc = recording.below.pml_imrecv(buffer, count, datatype, message, request);
-    recording_goes_on(number, rc == OMPI_SUCCESS ? *request : NULL);
-    return rc;
-}
-
-static int recorded_mrecv(void *buffer, size_t count, ompi_datatype_t *datatype,
-                          ompi_message_t **message, ompi_status_public_t *status)
-{
-    ompi_request_t *request;
-    int rc = recorded_imrecv(buffer, count, datatype, message, &request);
-    return rc == OMPI_SUCCESS ? ompi_request_wait(&request, status) : rc;
-}
-
 /* Several start in one call. Nothing waits for a buffered send. */
 static int recorded_start(size_t count, ompi_request_t **requests)
 {
@@ -390,8 +358,6 @@ void recording_begin(mca_pml_base_module_t *module)
     module->pml_iprobe = recorded_iprobe;
     module->pml_mprobe = recorded_mprobe;
     module->pml_improbe = recorded_improbe;
-    module->pml_imrecv = recorded_imrecv;
-    module->pml_mrecv = recorded_mrecv;
     module->pml_start = recorded_start;
 }
 

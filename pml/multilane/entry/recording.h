@@ -21,8 +21,10 @@ bool recording_is_on(void);
 /* A call begins a message or a receive; returns the number of this event. */
 uint32_t recording_call(bool sends, const ompi_communicator_t *comm, int rank, int tag,
                         uint64_t bytes);
-/* The call returns, and the request tells later when it is done; */
+/* The call returns; the request, if not null, is done later: when the function is called that frees
+ * it, or, of a persistent one, when a call finds it inactive; */
 void recording_goes_on(uint32_t number, ompi_request_t *request);
+void recording_request_done(ompi_request_t *request);
 /* or all is done. `status`: of a receive. */
 void recording_done(uint32_t number, const ompi_communicator_t *comm,
                     const ompi_status_public_t *status);
