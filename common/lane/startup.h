@@ -8,7 +8,6 @@
 
 #include <stdbool.h>
 
-#include "common/model/cost.h"
 #include "common/model/lane.h"
 
 /* The sizes that are measured. */

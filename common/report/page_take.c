@@ -60,9 +60,11 @@ static uint64_t sequence_read(int fd)
     return got == (ssize_t) sizeof(sequence) ? sequence : 1;
 }
 
-/* The fences keep the two looks at the sequence around the copy. Partner: own_page_change and
- * own_page_changed of the PML. */
-size_t page_take(int fd, struct page *page)
+/* The bytes read, which page_check has to look at. Where the owner changes the page all the time,
+ * or was stopped in the middle of a change, the last snapshot is as good as any. The fences keep
+ * the two looks at the sequence around the copy. Partner: own_page_change and own_page_changed of
+ * the PML. */
+static size_t page_take(int fd, struct page *page)
 {
     ssize_t got = 0;
     for (int attempt = 0; attempt < TRIES; attempt++) {
@@ -174,4 +176,15 @@ bool page_check(struct page *page, size_t bytes, char why[PAGE_COMPLAINT])
     messages_check(page->posted, &page->posted_count);
     messages_check(page->unexpected, &page->unexpected_count);
     return true;
+}
+
+enum page_found page_read(int pid, struct page *page, char why[PAGE_COMPLAINT])
+{
+    enum page_found found;
+    int fd = page_descriptor(pid, PAGE_FILE_NAME, O_RDONLY, &found);
+    if (fd < 0)
+        return found;
+    size_t bytes = page_take(fd, page);
+    close(fd);
+    return page_check(page, bytes, why) ? PAGE_IS_READ : PAGE_REFUSED;
 }

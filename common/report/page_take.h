@@ -9,6 +9,8 @@
 
 #include "multilane/page.h"
 
+#define PAGE_COMPLAINT 160
+
 enum page_found {
     PAGE_IS_READ,
     PAGE_NONE,      /* the process has no page: no rank of Multilane */
@@ -21,11 +23,8 @@ enum page_found {
  * *found and errno. */
 int page_descriptor(int pid, const char *file, int mode, enum page_found *found);
 
-/* The bytes read, which page_check has to look at. Where the owner changes the page all the time,
- * or was stopped in the middle of a change, the last snapshot is as good as any. */
-size_t page_take(int fd, struct page *page);
-
-#define PAGE_COMPLAINT 160
+/* The page of a process, checked; else `why` says why it is refused. */
+enum page_found page_read(int pid, struct page *page, char why[PAGE_COMPLAINT]);
 
 /* `bytes`: how many of the page were read. False: it is none that this program understands, and
  * `why` says so in one sentence. Else every count, kind and text of it is within bounds: what was

@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -96,15 +95,10 @@ static bool is_owner(int pid, const struct page *page)
 
 enum page_found sample_read(int pid, struct sample *sample, char why[PAGE_COMPLAINT])
 {
-    enum page_found found;
-    int fd = page_descriptor(pid, PAGE_FILE_NAME, O_RDONLY, &found);
-    if (fd < 0)
-        return found;
-    size_t bytes = page_take(fd, &sample->page);
-    close(fd);
+    enum page_found found = page_read(pid, &sample->page, why);
     sample->now_ns = clock_read_ns(CLOCK_MONOTONIC);
-    if (!page_check(&sample->page, bytes, why))
-        return PAGE_REFUSED;
+    if (found != PAGE_IS_READ)
+        return found;
     if (!is_owner(pid, &sample->page))
         return PAGE_NONE;
     stat_sample(pid, sample);

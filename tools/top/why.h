@@ -7,8 +7,6 @@
 #ifndef TOOLS_TOP_WHY_H
 #define TOOLS_TOP_WHY_H
 
-#include <stdio.h>
-
 #include "tools/top/edges.h"
 
 enum cause_kind { /* in the order in which they are told */

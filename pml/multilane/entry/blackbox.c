@@ -161,16 +161,33 @@ static int noted_mrecv(void *buffer, size_t count, ompi_datatype_t *datatype,
     return rc == OMPI_SUCCESS ? ompi_request_wait(&request, status) : rc;
 }
 
+static bool is_of_pml(const ompi_request_t *request)
+{
+    return request && request->req_type == OMPI_REQUEST_PML;
+}
+
+static bool is_buffered_send(const ompi_request_t *request)
+{
+    const mca_pml_base_send_request_t *send = (const mca_pml_base_send_request_t *) request;
+    return send->req_base.req_type == MCA_PML_REQUEST_SEND && is_buffered(send->req_send_mode);
+}
+
+/* Several start in one call, and have numbers that follow each other. */
 static int noted_start(size_t count, ompi_request_t **requests)
 {
+    uint32_t number = 0, started = 0;
     for (size_t i = 0; i < count; i++) {
         const mca_pml_base_request_t *base = (const mca_pml_base_request_t *) requests[i];
-        if (base && requests[i]->req_type == OMPI_REQUEST_PML)
-            note(base->req_type == MCA_PML_REQUEST_SEND ? PAGE_EVENT_SEND : PAGE_EVENT_RECEIVE,
-                 base->req_comm, base->req_peer, base->req_tag,
-                 base->req_count * base->req_datatype->super.size);
+        if (is_of_pml(requests[i]) && ++started)
+            number = note_call(base->req_type == MCA_PML_REQUEST_SEND, base->req_comm,
+                               base->req_peer, base->req_tag, base->req_count, base->req_datatype);
     }
-    return below.pml_start(count, requests);
+    int rc = below.pml_start(count, requests);
+    number -= started;
+    for (size_t i = 0; i < count; i++)
+        if (is_of_pml(requests[i]))
+            recording_goes_on(++number, is_buffered_send(requests[i]) ? NULL : requests[i]);
+    return rc;
 }
 
 void blackbox_begin(mca_pml_base_module_t *module)

@@ -309,28 +309,6 @@ static int recorded_improbe(int source, int tag, ompi_communicator_t *comm, int 
                     NULL);
 }
 
-/* Several start in one call. Nothing waits for a buffered send. */
-static int recorded_start(size_t count, ompi_request_t **requests)
-{
-    uint32_t first = recording.count;
-    for (size_t i = 0; i < count; i++)
-        if (!requests[i] || requests[i]->req_type != OMPI_REQUEST_PML)
-            return recording.below.pml_start(count, requests);
-    for (size_t i = 0; i < count; i++) {
-        const mca_pml_base_request_t *base = (const mca_pml_base_request_t *) requests[i];
-        recording_call(is_send(requests[i]), base->req_comm, base->req_peer, base->req_tag,
-                       base->req_count * base->req_datatype->super.size);
-    }
-    int rc = recording.below.pml_start(count, requests);
-    for (size_t i = 0; i < count; i++) {
-        const mca_pml_base_send_request_t *send = (mca_pml_base_send_request_t *) requests[i];
-        if (!is_send(requests[i]) || send->req_send_mode != MCA_PML_BASE_SEND_BUFFERED)
-            request_mark(first + (uint32_t) i, requests[i]);
-        leave();
-    }
-    return rc;
-}
-
 /* --- its life --------------------------------------------------------------------------------- */
 
 void recording_begin(mca_pml_base_module_t *module)
@@ -358,7 +336,6 @@ void recording_begin(mca_pml_base_module_t *module)
     module->pml_iprobe = recorded_iprobe;
     module->pml_mprobe = recorded_mprobe;
     module->pml_improbe = recorded_improbe;
-    module->pml_start = recorded_start;
 }
 
 void recording_end(mca_pml_base_module_t *module)

@@ -119,12 +119,7 @@ static char state_of(uint32_t pid)
 static bool sibling_page_read(uint32_t pid, uint32_t rank, struct page *page)
 {
     char why[PAGE_COMPLAINT];
-    enum page_found found;
-    int fd = page_descriptor((int) pid, PAGE_FILE_NAME, O_RDONLY, &found);
-    size_t bytes = fd >= 0 ? page_take(fd, page) : 0;
-    if (fd >= 0)
-        close(fd);
-    return bytes && page_check(page, bytes, why) && page->me.rank == rank &&
+    return page_read((int) pid, page, why) == PAGE_IS_READ && page->me.rank == rank &&
            page->me.job == multilane.me.jobid;
 }
 

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "report/page_fill.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include "report/report.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,6 @@
 #include "lane/extension.h"
 #include "plan/attributes.h"
 #include "plan/used_profile.h"
-#include "base/parameters.h"
 #include "match/comm.h"
 
 typedef bool (*route_filter)(const struct peer_class *class, const struct route *route,
