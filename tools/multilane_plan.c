@@ -22,7 +22,7 @@ struct options {
     const char *file;
     const char *replay;
     bool goal;
-    bool equation, verbose, json, help, version;
+    bool equation, verbose, json;
     bool every_lane, stream, sync, registered;
     bool is_profile, same_node;
     uint32_t ranks;
@@ -35,7 +35,8 @@ struct options {
     uint32_t size_count;
 };
 
-static const char usage[] =
+static const char *version = "multilane-plan " PACKAGE_VERSION "\n";
+static const char *usage =
     "Usage: multilane-plan [OPTION]... FILE\n"
     "Prints which protocol carries which message size over the lanes that FILE describes.\n"
     "\n"
@@ -116,16 +117,16 @@ static bool read_options(int argc, char **argv, struct options *options, struct 
                                       {"rndv-lanes", OPTION_COUNT, &options->rndv_lanes, NULL},
                                       {"every-lane", OPTION_FLAG, &options->every_lane, NULL},
                                       {"bias", OPTION_REAL, &options->bias, NULL},
-                                      {"help", OPTION_FLAG, &options->help, NULL},
-                                      {"version", OPTION_FLAG, &options->version, NULL},
+                                      {"help", OPTION_PRINT, &usage, NULL},
+                                      {"version", OPTION_PRINT, &version, NULL},
                                       {.name = NULL}};
     *options = (struct options){.buffer = {.memory = MODEL_MEMORY_HOST, .pieces = 1},
                                 .bias = -1,
                                 .eager_lanes = NOT_GIVEN,
                                 .rndv_lanes = NOT_GIVEN};
     int first = options_read(argc, argv, rows, error);
-    if (first < 0 || options->help || options->version)
-        return first >= 0;
+    if (first < 0)
+        return false;
     if (options->goal && !options->replay)
         return model_fail(error, "--goal is an option of --replay FOLDER");
     if (options->goal && first == argc)
@@ -341,10 +342,6 @@ int main(int argc, char **argv)
     struct model_error error;
     if (!read_options(argc, argv, &options, &error))
         return fail_input(&error);
-    if (options.help || options.version)
-        return fputs(options.help ? usage : "multilane-plan " PACKAGE_VERSION "\n", stdout) < 0
-                   ? EXIT_OUTPUT
-                   : EXIT_SUCCESS;
     if (options.goal)
         return run_goal(&options);
     if (!lane_input_read(options.file, &file, &cluster, &error))

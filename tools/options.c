@@ -4,6 +4,8 @@
 #include "tools/options.h"
 
 #include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/model/number.h"
@@ -11,12 +13,21 @@
 /* What getopt_long returns for row i is FIRST_ROW + i: no letter. */
 #define FIRST_ROW 256
 
+/* Prints it and ends the program. */
+static bool say(const char *text)
+{
+    bool is_written = fputs(text, stdout) >= 0 && fflush(stdout) == 0;
+    exit(is_written ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
 static bool value_read(const struct option_row *row, const char *value, struct model_error *why)
 {
     uint64_t count;
     switch (row->kind) {
     case OPTION_FLAG:
         return *(bool *) row->at = true;
+    case OPTION_PRINT:
+        return say(*(const char **) row->at);
     case OPTION_TEXT:
         *(const char **) row->at = value;
         return true;
@@ -46,7 +57,7 @@ int options_read(int argc, char **argv, const struct option_row *rows, struct mo
     int found;
     for (int i = 0; rows[i].name && i < OPTIONS_MAX; i++)
         names[i] = (struct option){rows[i].name,
-                                   rows[i].kind == OPTION_FLAG ? no_argument : required_argument,
+                                   rows[i].kind <= OPTION_PRINT ? no_argument : required_argument,
                                    NULL, FIRST_ROW + i};
     opterr = 0;
     while ((found = getopt_long(argc, argv, ":", names, NULL)) != -1) {

@@ -10,7 +10,8 @@
 
 enum option_kind {
     OPTION_FLAG,   /* bool, set to true */
-    OPTION_TEXT,   /* const char * */
+    OPTION_PRINT,  /* a const char *, which is printed, and the program ends: --help */
+    OPTION_TEXT,   /* const char *; this one and those that follow have a value */
     OPTION_COUNT,  /* uint32_t, at most 1000000 */
     OPTION_REAL,   /* double, 0 or more */
     OPTION_OWN,    /* read by the row's own function */

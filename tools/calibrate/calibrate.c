@@ -22,7 +22,8 @@
 #define EXIT_USAGE  2
 #define EXIT_FAILED 1 /* something could not be allocated or written */
 
-static const char usage[] =
+static const char *version = "multilane-calibrate " PACKAGE_VERSION "\n";
+static const char *usage =
     "usage: mpirun -n 2 multilane-calibrate [OPTION]...\n"
     "Measures the lanes between rank 0 and other ranks and writes a profile of this machine, "
     "which\n"
@@ -41,7 +42,7 @@ static const char usage[] =
 struct options {
     struct effort effort;
     const char *output;
-    bool site, no_write, lanes, job, help, version;
+    bool site, no_write, lanes, job;
 };
 
 static const struct effort efforts[] = {
@@ -57,8 +58,8 @@ static bool read_options(int argc, char **argv, struct options *options, struct 
                                       {"no-write", OPTION_FLAG, &options->no_write, NULL},
                                       {"lanes", OPTION_FLAG, &options->lanes, NULL},
                                       {"job", OPTION_FLAG, &options->job, NULL},
-                                      {"help", OPTION_FLAG, &options->help, NULL},
-                                      {"version", OPTION_FLAG, &options->version, NULL},
+                                      {"help", OPTION_PRINT, &usage, NULL},
+                                      {"version", OPTION_PRINT, &version, NULL},
                                       {.name = NULL}};
     int first = options_read(argc, argv, rows, error);
     options->effort = efforts[quick ? 1 : thorough ? 2 : 0];
@@ -404,12 +405,6 @@ int main(int argc, char **argv)
     int status = EXIT_SUCCESS;
     setenv("OMPI_MCA_pml", "multilane", 0);
     bool is_good = read_options(argc, argv, &calibration.options, &error);
-    bool just_say = calibration.options.help || calibration.options.version;
-    if (just_say) {
-        fputs(calibration.options.help ? usage : "multilane-calibrate " PACKAGE_VERSION "\n",
-              stdout);
-        return EXIT_SUCCESS;
-    }
     if (calibration.options.job)
         job_lanes_prepare();
     MPI_Init(&argc, &argv);

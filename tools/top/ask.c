@@ -175,18 +175,13 @@ int drain_ask(struct ranks *ranks, const char *lane, bool is_drain, char *why, s
 #define SILENCE_MS 1000u
 #define LOOK_NS    20000000l
 
-static bool is_page(const struct dirent *entry)
-{
-    return strncmp(entry->d_name, PAGE_FILE_NAME, strlen(PAGE_FILE_NAME)) == 0;
-}
-
 static uint32_t pages_count(const char *path)
 {
     DIR *folder = opendir(path);
     struct dirent *entry;
     uint32_t count = 0;
     while (folder && (entry = readdir(folder)))
-        count += is_page(entry);
+        count += strncmp(entry->d_name, PAGE_FILE_NAME, strlen(PAGE_FILE_NAME)) == 0;
     if (folder)
         closedir(folder);
     return count;

@@ -146,7 +146,7 @@ bool edge_lacks_credit(const struct rank *receiver, const struct rank *sender,
 bool rank_only_sends(const struct rank *rank, enum activity activity)
 {
     const struct page *page = &rank->second.page;
-    if (activity != ACTIVITY_WAITS && activity != ACTIVITY_STUCK)
+    if (!activity_waits(activity))
         return false;
     for (uint32_t i = 0; i < page->wait_count; i++)
         for (uint32_t j = 0; j < page->waits[i].row_count; j++)
@@ -229,9 +229,8 @@ void edges_settle(const struct ranks *ranks, struct standing *standing)
     while (changed) {
         changed = false;
         for (size_t i = 0; i < ranks->count; i++) {
-            bool waits = standing->activities[i] == ACTIVITY_WAITS ||
-                         standing->activities[i] == ACTIVITY_STUCK;
-            if (!waits || standing->goes_on[i] || !can_go_on(ranks, standing, (int) i))
+            if (!activity_waits(standing->activities[i]) || standing->goes_on[i] ||
+                !can_go_on(ranks, standing, (int) i))
                 continue;
             standing->goes_on[i] = changed = true;
         }

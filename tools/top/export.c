@@ -150,7 +150,7 @@ void export_json(FILE *file, const struct ranks *ranks, const struct why *why, b
 
 /* --- Prometheus ------------------------------------------------------------------------------- */
 
-static const struct {
+static const struct metric {
     const char *name, *type, *help;
 } metrics[] = {
     {"waits_seconds", "gauge", "How long the rank is in its present wait"},
@@ -192,14 +192,13 @@ static void labels(FILE *file, const struct page *page)
             page->host, page->program);
 }
 
-static void metric_head(FILE *file, const char *name, const char *type, const char *help)
+static void metric_head(FILE *file, const struct metric *metric)
 {
-    fprintf(file, "# HELP multilane_%s %s.\n# TYPE multilane_%s %s\n", name, help, name, type);
+    fprintf(file, "# HELP multilane_%s %s.\n# TYPE multilane_%s %s\n", metric->name, metric->help,
+            metric->name, metric->type);
 }
 
-static const struct {
-    const char *name, *type, *help;
-} lane_metrics[] = {
+static const struct metric lane_metrics[] = {
     {"lane_sent_bytes_total", "counter", "Bytes sent over the lane"},
     {"lane_down_peers", "gauge", "Peers that the lane does not reach any more"},
     {"lane_drained_peers", "gauge", "Peers that nothing is sent to over the lane, as was asked"},
@@ -210,8 +209,7 @@ static const struct {
 
 static void lane_metric(FILE *file, const struct ranks *ranks, size_t metric)
 {
-    metric_head(file, lane_metrics[metric].name, lane_metrics[metric].type,
-                lane_metrics[metric].help);
+    metric_head(file, &lane_metrics[metric]);
     for (size_t i = 0; i < ranks->count; i++) {
         const struct page *page = &ranks->list[i].second.page;
         for (uint32_t j = 0; j < page->lane_count; j++) {
@@ -227,8 +225,10 @@ static void lane_metric(FILE *file, const struct ranks *ranks, size_t metric)
 
 static void waited_metric(FILE *file, const struct ranks *ranks)
 {
-    metric_head(file, "waited_seconds_total", "counter",
-                "Seconds in which the rank has waited for another one, by what for; -1: for any");
+    static const struct metric metric = {
+        "waited_seconds_total", "counter",
+        "Seconds in which the rank has waited for another one, by what for; -1: for any"};
+    metric_head(file, &metric);
     for (size_t i = 0; i < ranks->count; i++) {
         const struct page *page = &ranks->list[i].second.page;
         for (uint32_t j = 0; j < page->waited_count; j++)
@@ -248,7 +248,7 @@ static void waited_metric(FILE *file, const struct ranks *ranks)
 void export_prometheus(FILE *file, const struct ranks *ranks, const struct why *why)
 {
     for (size_t m = 0; m < METRICS; m++) {
-        metric_head(file, metrics[m].name, metrics[m].type, metrics[m].help);
+        metric_head(file, &metrics[m]);
         for (size_t i = 0; i < ranks->count; i++) {
             fprintf(file, "multilane_%s{", metrics[m].name);
             labels(file, &ranks->list[i].second.page);

@@ -167,14 +167,22 @@ struct line {
     const struct page_event *event;
 };
 
+/* The first number that differs decides. */
+static int numbers_compare(const uint64_t numbers[][2], size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (numbers[i][0] != numbers[i][1])
+            return numbers[i][0] < numbers[i][1] ? -1 : 1;
+    return 0;
+}
+
 static int line_compare(const void *one, const void *other)
 {
     const struct line *a = one, *b = other;
-    if (a->event->time_ns != b->event->time_ns)
-        return a->event->time_ns < b->event->time_ns ? -1 : 1;
-    if (a->rank->me.rank != b->rank->me.rank)
-        return a->rank->me.rank < b->rank->me.rank ? -1 : 1;
-    return (int32_t) (a->event->number - b->event->number) < 0 ? -1 : 1;
+    const uint64_t numbers[][2] = {{a->event->time_ns, b->event->time_ns},
+                                   {a->rank->me.rank, b->rank->me.rank}};
+    int order = numbers_compare(numbers, sizeof(numbers) / sizeof(numbers[0]));
+    return order ? order : (int32_t) (a->event->number - b->event->number) < 0 ? -1 : 1;
 }
 
 /* The number of the last event; modulo 2^32 later ones may be smaller. 0: there is none. */
@@ -293,15 +301,6 @@ struct call {
     struct page_process rank;
     const struct page_event *event;
 };
-
-/* The first number that differs decides. */
-static int numbers_compare(const uint64_t numbers[][2], size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (numbers[i][0] != numbers[i][1])
-            return numbers[i][0] < numbers[i][1] ? -1 : 1;
-    return 0;
-}
 
 /* By communicator, turn and rank. */
 static int call_compare(const void *left, const void *right)

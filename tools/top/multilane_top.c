@@ -41,7 +41,8 @@ struct options {
 #define EXIT_HUNG    1
 #define EXIT_TROUBLE 2
 
-static const char usage[] =
+static const char *version = "multilane-top " PACKAGE_VERSION "\n";
+static const char *usage =
     "usage: multilane-top [OPTION]... [JOB | PID | --all]\n"
     "What the ranks of an MPI job over Multilane do, on this node. JOB or PID may be the "
     "job's\n"
@@ -297,7 +298,6 @@ static bool read_count(const char *value, void *count, struct model_error *why)
 static int options_parse(int count, char **arguments, struct options *options)
 {
     bool once = false, json = false, prometheus = false, dump = false, reads = false, calls = false;
-    bool help = false, version = false;
     struct model_error error;
     const struct option_row rows[] = {{"why", OPTION_FLAG, &options->why, NULL},
                                       {"waited", OPTION_FLAG, &options->waited, NULL},
@@ -315,16 +315,12 @@ static int options_parse(int count, char **arguments, struct options *options)
                                       {"calls", OPTION_FLAG, &calls, NULL},
                                       {"read", OPTION_FLAG, &reads, NULL},
                                       {"all", OPTION_FLAG, &options->choice.all, NULL},
-                                      {"help", OPTION_FLAG, &help, NULL},
-                                      {"version", OPTION_FLAG, &version, NULL},
+                                      {"help", OPTION_PRINT, &usage, NULL},
+                                      {"version", OPTION_PRINT, &version, NULL},
                                       {.name = NULL}};
     int first = options_read(count, arguments, rows, &error);
     if (first < 0)
         return fail(error.text);
-    if (help || version) {
-        fputs(help ? usage : "multilane-top " PACKAGE_VERSION "\n", stdout);
-        return 0;
-    }
     bool drains = options->drain || options->restore;
     if (options->whole_job && (drains || reads || options->choice.all))
         return fail("--job is for one job that runs, and goes with no --drain, --restore, --read "

@@ -263,32 +263,13 @@ static void row_add(const struct peer_class *class, int lane, uint64_t bytes)
         row->bytes += bytes;
 }
 
-/* What each lane has carried of the messages that several carried together: the stripes that went
- * to peers with such lanes. Nothing counts bytes for each lane of a class while messages move. */
-struct stripes {
-    const struct peer_class *class;
-    uint64_t bytes[MODEL_LANES_MAX], all;
-};
-
-static void stripes_add(struct peer *peer, void *with)
-{
-    struct stripes *stripes = with;
-    if (peer_class_now(peer) != stripes->class)
-        return;
-    uint8_t count =
-        atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* peer_take_lanes */
-    for (uint8_t i = 0; i < count && i < stripes->class->lane_count; i++) {
-        const struct lane *lane = &peer->lanes[i];
-        uint64_t bytes = counter_read(&lane->speed.sent) + counter_read(&lane->copy_speed.sent);
-        stripes->bytes[i] += bytes;
-        stripes->all += bytes;
-    }
-}
-
-/* What the routes of a class have carried. */
+/* What the routes of a class have carried, and of what several lanes carried together each of them:
+ * by the stripes that went to peers with such lanes. Nothing counts bytes for each lane of a class
+ * while messages move. */
 struct carried {
     const struct peer_class *class;
     uint64_t together; /* bytes over several lanes */
+    uint64_t stripes[MODEL_LANES_MAX], all_stripes;
 };
 
 static void route_add(const struct route *route, void *with)
@@ -303,19 +284,32 @@ static void route_add(const struct route *route, void *with)
         carried->together += bytes;
 }
 
+static void stripes_add(struct peer *peer, void *with)
+{
+    struct carried *carried = with;
+    if (peer_class_now(peer) != carried->class)
+        return;
+    uint8_t count =
+        atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* peer_take_lanes */
+    for (uint8_t i = 0; i < count && i < carried->class->lane_count; i++) {
+        const struct lane *lane = &peer->lanes[i];
+        uint64_t bytes = counter_read(&lane->speed.sent) + counter_read(&lane->copy_speed.sent);
+        carried->stripes[i] += bytes;
+        carried->all_stripes += bytes;
+    }
+}
+
 static void class_fill(const struct peer_class *class)
 {
     struct carried carried = {.class = class};
     for (int buffer = 0; buffer < CLASS_SENDS; buffer++)
         class_routes_visit(class, (enum class_buffer) buffer, route_add, &carried);
-    uint64_t together = carried.together;
-    if (!together)
-        return;
-    struct stripes stripes = {.class = class};
-    peers_visit(stripes_add, &stripes);
-    for (int i = 0; i < class->lane_count && stripes.all; i++)
+    if (carried.together)
+        peers_visit(stripes_add, &carried);
+    for (int i = 0; i < class->lane_count && carried.all_stripes; i++)
         row_add(class, i,
-                (uint64_t) ((double) together * (double) stripes.bytes[i] / (double) stripes.all));
+                (uint64_t) ((double) carried.together * (double) carried.stripes[i] /
+                            (double) carried.all_stripes));
 }
 
 static void reach_add(struct peer *peer, void *with)
