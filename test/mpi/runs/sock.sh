@@ -24,7 +24,7 @@ lane_and_not() { # LANE OTHER [mpirun's arguments]
     [ $status = 0 ] && grep -q "over .*$1:" <<<"$output" && ! grep -qwE "$2" <<<"$output"
 }
 check "${prefix}sock.without-tcp" lane_and_not sock tcp --mca btl self,sock,tcp
-check "${prefix}sock.by-default" lane_and_not sock tcp
+check "${prefix}sock.by-default" lane_and_not sock tcp --mca btl "^shm,$sm"
 check "${prefix}sock.shm-by-default" lane_and_not shm 'vader|sm'
 check "${prefix}sock.unless-tcp-is-named" lane_and_not tcp sock --mca btl self,tcp --mca btl_tcp_if_include lo
 
