@@ -47,13 +47,18 @@ class Runs:
             sys.exit(f"the job failed:\n{run.stdout}{run.stderr}")
         return run.stdout
 
-    def traced(self, mca):
-        """Its output, and the system calls of each rank until the first contact ended, marks among them."""
+    def trace(self, mca):
+        """Its output, and what strace wrote of each rank."""
         trace = f"{self.folder}/trace"
         said = self.job(mca, "sh", "-c", f'exec strace -o "{trace}.$OMPI_COMM_WORLD_RANK" "$@"', "sh")
+        return said, [read(f"{trace}.{rank}") for rank in range(2)]
+
+    def traced(self, mca):
+        """Its output, and the system calls of each rank until the first contact ended, marks among them."""
+        said, traces = self.trace(mca)
         calls = []
-        for rank in range(2):
-            lines = read(f"{trace}.{rank}").split("contact ends")[0].splitlines()
+        for trace in traces:
+            lines = trace.split("contact ends")[0].splitlines()
             names = ["mark" if "contact begins" in line else line.split("(")[0] for line in lines[:-1]]
             calls.append([name for name in names if re.match(r"\w+$", name) and name not in WAITS])
         return said, calls
@@ -77,6 +82,10 @@ def count(build):
             counts[f"{btl}-contact-system-calls"] = sum(len(rank) - rank.index("mark") - 1 for rank in calls)
             if btl == "shm":
                 counts["start-system-calls-beyond-ob1"] = sum(map(len, calls)) - sum(map(len, ob1))
+        # Bound, each would take the other for one that shares its processor, as strace is what mpirun started.
+        _, traces = runs.trace({**lanes("shm,sock"), "hwloc_base_binding_policy": "none"})
+        counts["sock-looks-system-calls"] = max(trace.split("looks begin")[1].split("looks end")[0].count("\n") - 1
+                                                for trace in traces)
         profile = f"{folder}/profile"
         functions = ("small_messages_send", "small_messages_receive")
         runs.job(lanes("shm"), "valgrind", "--tool=callgrind", "--collect-atstart=no",
