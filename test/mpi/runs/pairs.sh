@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Random traffic with all settings that two parameters may have at once (test/mpi/pairs.py), 12 s; and
-# in processes with another allocator.
-elsewhere_only series=none asan=none
+# in processes with another allocator, 5 s, or that load Open MPI themselves and have children, 2 s.
+elsewhere_only series=dlopened asan=none
 pairs_one() { # RANKS NAME=VALUE...: what the settings make of a job is not asked, only that all arrives
     local ranks=$1
     shift
@@ -43,8 +43,16 @@ allocator() { # NAME LIBRARY PACKAGE
     fi
 }
 if [ -n "$sanitizer" ]; then
+    skip "${prefix}dlopened" "Python is not built with the sanitizer that the components need"
     skip "${prefix}allocator" "a preloaded library would come before the sanitizer's"
 else
     allocator jemalloc libjemalloc.so.2 libjemalloc2
     allocator tcmalloc libtcmalloc_minimal.so.4 libtcmalloc-minimal4
+    # The C library's own: one heap for all threads; nearly all memory mapped by itself, and given back at once.
+    mpi allocator.one-heap 3 --mca pml multilane --mca btl self,shm,sock -x MALLOC_ARENA_MAX=1 \
+        -- traffic --seeds 3 --batches 8 --threads 3
+    mpi allocator.mapped 3 --mca pml multilane --mca btl self,shm,sock -x MALLOC_MMAP_THRESHOLD_=4096 \
+        -x MALLOC_TRIM_THRESHOLD_=0 -- traffic --seeds 4 --batches 8
+    mpi dlopened 3 --mca pml multilane --mca btl self,shm,sock -- /usr/bin/python3 "$top/test/mpi/dlopened.py" \
+        "$(ldd "$build/test/mpi/ring" | sed -n 's/.*libmpi\.so[^ ]* => \([^ ]*\).*/\1/p')" 10
 fi
