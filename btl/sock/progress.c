@@ -120,11 +120,20 @@ static bool pause_is_over(void)
     return clock_read_ns(CLOCK_MONOTONIC) - sock.answered_ns >= ASK_PAUSE_NS;
 }
 
+static bool is_time_to_ask(bool any_hot, uint64_t system_ms)
+{
+    if (atomic_load_explicit(&sock.slept, memory_order_relaxed)) {
+        atomic_store_explicit(&sock.slept, false, memory_order_relaxed);
+        return true;
+    }
+    if (++sock.round % ASK_ROUNDS != 0 && system_ms == sock.asked_ms)
+        return false;
+    return any_hot || pause_is_over();
+}
+
 static int kernel_ask_now_and_then(bool any_hot, uint64_t system_ms)
 {
-    if (++sock.round % ASK_ROUNDS != 0 && system_ms == sock.asked_ms)
-        return 0;
-    if (!any_hot && !pause_is_over())
+    if (!is_time_to_ask(any_hot, system_ms))
         return 0;
     int events = kernel_ask();
     sock.asked_ms =

@@ -268,7 +268,8 @@ struct sock_state {
 
     int poll_fd;
     _Atomic bool polling;
-    _Atomic bool attention;       /* a peer is to be given up */
+    _Atomic bool attention; /* a peer is to be given up */
+    _Atomic bool slept;     /* a thread sleeps, or did: the kernel is asked in the next round */
     sock_peer_t *_Atomic watched; /* the peers that the clock matters to */
     _Atomic uint64_t clock_ms;    /* sock_now_ms; from 1 */
     _Atomic uint32_t connections; /* sockets but those that listen */

@@ -80,6 +80,8 @@ void sock_wake_arm(void)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.fd = sock.poll_fd};
 
+    /* Relaxed: read by the thread that sleeps now; another one that takes it asks as well. */
+    atomic_store_explicit(&sock.slept, true, memory_order_relaxed);
     if (wake.runs)
         (void) epoll_ctl(wake.events, EPOLL_CTL_MOD, sock.poll_fd, &event);
 }

@@ -2,7 +2,7 @@
 # btl/sock: connections that break at any byte, strangers at its ports, rails that are cut, and
 # parameters that make no sense.
 sock="--mca pml multilane --mca btl self,sock"
-elsewhere_only 'series=sock.@(bad-if|without-tcp|unless-tcp-is-named|ipv6|faults.traffic-5*|faults.request|strangers)' \
+elsewhere_only 'series=sock.@(bad-if|without-tcp|unless-tcp-is-named|shm-by-default|ipv6|faults.traffic-5*|faults.request|strangers)' \
     'asan=sock.@(bad-if|sizes-differ|faults.traffic-5*|faults.threads-4*|faults.request|strangers)'
 
 mpi_says sock.bad-if 'btl_sock_if is "10.0.0.0/40": "10.0.0.0/40" is no subnet' \
