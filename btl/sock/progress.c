@@ -5,8 +5,7 @@
 
 #include <sched.h>
 #include <sys/epoll.h>
-
-#include "common/lock/clock.h"
+#include <time.h>
 
 #define EVENTS_MOST 32
 /* The kernel is asked about those that are not read anyhow in every so many rounds; where there is
@@ -115,33 +114,6 @@ static int kernel_ask(void)
     return handled;
 }
 
-static bool pause_is_over(void)
-{
-    return clock_read_ns(CLOCK_MONOTONIC) - sock.answered_ns >= ASK_PAUSE_NS;
-}
-
-static bool is_time_to_ask(bool any_hot, uint64_t system_ms)
-{
-    if (atomic_load_explicit(&sock.slept, memory_order_relaxed)) {
-        atomic_store_explicit(&sock.slept, false, memory_order_relaxed);
-        return true;
-    }
-    if (++sock.round % ASK_ROUNDS != 0 && system_ms == sock.asked_ms)
-        return false;
-    return any_hot || pause_is_over();
-}
-
-static int kernel_ask_now_and_then(bool any_hot, uint64_t system_ms)
-{
-    if (!is_time_to_ask(any_hot, system_ms))
-        return 0;
-    int events = kernel_ask();
-    sock.asked_ms =
-        events > 0 ? 0 : system_ms; /* the rest of a greeting may have come by the next round */
-    sock.answered_ns = events > 0 ? 0 : clock_read_ns(CLOCK_MONOTONIC);
-    return events;
-}
-
 /* --- the clock --- */
 
 /* Has it moved on? */
@@ -150,6 +122,10 @@ static bool clock_advance(void)
     /* Acquire: pairs with sock_link_give_up. */
     bool is_asked = atomic_load_explicit(&sock.attention, memory_order_relaxed) &&
                     atomic_exchange_explicit(&sock.attention, false, memory_order_acquire);
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    uint64_t system_ms = (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
     uint64_t passed_ms = system_ms - sock.looked_ms;
     if (passed_ms < TICK_MS && !is_asked)
         return false;
@@ -176,6 +152,10 @@ static bool is_ask_round(void)
     /* Relaxed: a round too early or late. */
     bool is_alone = atomic_load_explicit(&sock.connections, memory_order_relaxed) == 0;
 
+    if (OPAL_UNLIKELY(atomic_load_explicit(&sock.slept, memory_order_relaxed))) {
+        atomic_store_explicit(&sock.slept, false, memory_order_relaxed);
+        return true;
+    }
     return ++sock.round % (is_alone ? ASK_ROUNDS_ALONE : ASK_ROUNDS) == 0;
 }
 

@@ -7,7 +7,6 @@
 #include "base/parameters.h"
 #include "base/pending.h"
 #include "base/sigpipe.h"
-#include "common/compat/named.h"
 #include "entry/blackbox.h"
 #include "entry/calls.h"
 #include "entry/progress_thread.h"
@@ -67,34 +66,12 @@ static mca_pml_base_module_t module = {
     .pml_flags = COMPAT_PML_FLAGS,
 };
 
-static bool shm_is_here(void)
-{
-    mca_btl_base_selected_module_t *selected;
-
-    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
-    {
-        if (strcmp(lane_name_of(selected->btl_module), "shm") == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Open MPI's shared memory beside ours is a second way through the same memory, which makes neither
- * faster. */
-static bool is_second_shared_memory(const mca_btl_base_module_t *btl)
-{
-    const char *name = lane_name_of(btl);
-    bool is_stock = strcmp(name, "vader") == 0 || strcmp(name, "sm") == 0;
-    return is_stock && shm_is_here() && !named_btl_is_asked_for(name);
-}
-
-/* BML r2 takes only the most exclusive of the allowed lanes to a process: tcp, and what is left of
- * Open MPI's shared memory, are for processes that no other lane leads to. */
+/* BML r2 takes only the most exclusive of the allowed lanes to a process: tcp is for processes that
+ * no other lane leads to. */
 static uint32_t exclusivity_of(const mca_btl_base_module_t *btl)
 {
-    if (!lane_extension_of(btl) && btl_is_of_sockets(btl))
-        return MCA_BTL_EXCLUSIVITY_HIGH - 2;
-    return is_second_shared_memory(btl) ? MCA_BTL_EXCLUSIVITY_HIGH - 1 : MCA_BTL_EXCLUSIVITY_HIGH;
+    bool is_tcp = !lane_extension_of(btl) && btl_is_of_sockets(btl);
+    return is_tcp ? MCA_BTL_EXCLUSIVITY_HIGH - 1 : MCA_BTL_EXCLUSIVITY_HIGH;
 }
 
 mca_pml_base_module_t *module_of_job(void)
