@@ -30,8 +30,11 @@
 /* The same while something waits for room at a lane, which does not wake. */
 #define YIELD_ROOM_NS 20000000u
 /* A process that waits for a word is woken by the one that changes it. By the time that it has
- * yielded so often all others had their turn: one of them is late, and more turns are in vain. */
-#define YIELDS_BY_WORD 4u
+ * yielded so often all others had their turn, and where so much time has passed as well, one of
+ * them computes: more turns are in vain. Programs are late by less again and again, and then a turn
+ * costs them less than a wake. */
+#define YIELDS_BY_WORD   4u
+#define YIELD_BY_WORD_NS 50000u
 /* The clock is read once in so many turns that yield: most waits end before. */
 #define CLOCK_TURNS 8u
 
@@ -179,10 +182,18 @@ static uint32_t sleep_length_us(enum waiting_for what, uint64_t waited_ns)
     return (uint32_t) (length < most ? length : most);
 }
 
+static uint64_t waited_ns_now(struct waiter *me)
+{
+    uint64_t now = clock_now_ns();
+    if (me->since_ns == 0)
+        me->since_ns = now;
+    return now - me->since_ns;
+}
+
 /* Yields go on for a while; then *waited_ns says for how long. */
 static bool yields_still(struct waiter *me, uint64_t *waited_ns)
 {
-    if (me->word && me->word_turns++ >= YIELDS_BY_WORD) {
+    if (me->word && me->word_turns++ >= YIELDS_BY_WORD && waited_ns_now(me) >= YIELD_BY_WORD_NS) {
         *waited_ns = UINT64_MAX;
         return false;
     }
@@ -190,10 +201,7 @@ static bool yields_still(struct waiter *me, uint64_t *waited_ns)
         me->turns--;
         return true;
     }
-    uint64_t now = clock_now_ns();
-    if (me->since_ns == 0)
-        me->since_ns = now;
-    *waited_ns = now - me->since_ns;
+    *waited_ns = waited_ns_now(me);
     if (*waited_ns >= (pending_any() ? YIELD_ROOM_NS : state.yield_ns))
         return false;
     me->turns = CLOCK_TURNS - 1;
