@@ -130,7 +130,7 @@ static void choice_weigh(struct choice *choice, int index, const struct lane_spe
 }
 
 /* What is gained by less is lost again where messages come out of turn. */
-#define TURNS_S 5e-6
+#define TURNS_S 20e-6
 
 struct lane *stripe_instead(struct lane *lane, size_t size)
 {
