@@ -5,11 +5,12 @@
 
 #include <sched.h>
 #include <sys/epoll.h>
-#include <time.h>
+
+#include "common/lock/clock.h"
 
 #define EVENTS_MOST 32
-/* The kernel is asked about those that are not read anyhow in every so many rounds; where there is
- * no connection, it can only tell of the first. */
+/* The kernel is asked about those that are not read anyhow at each tick of the system's clock, and
+ * in every so many rounds; where there is no connection, it can only tell of the first. */
 #define ASK_ROUNDS       8u
 #define ASK_ROUNDS_ALONE 256u
 /* A peer that brought nothing in so many looks is hot no more. */
@@ -117,15 +118,11 @@ static int kernel_ask(void)
 /* --- the clock --- */
 
 /* Has it moved on? */
-static bool clock_advance(void)
+static bool clock_advance(uint64_t system_ms)
 {
     /* Acquire: pairs with sock_link_give_up. */
     bool is_asked = atomic_load_explicit(&sock.attention, memory_order_relaxed) &&
                     atomic_exchange_explicit(&sock.attention, false, memory_order_acquire);
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-    uint64_t system_ms = (uint64_t) time.tv_sec * 1000 + (uint64_t) time.tv_nsec / 1000000;
     uint64_t passed_ms = system_ms - sock.looked_ms;
     if (passed_ms < TICK_MS && !is_asked)
         return false;
@@ -147,12 +144,14 @@ static void tick(void)
     }
 }
 
-static bool is_ask_round(void)
+static bool is_time_to_ask(uint64_t system_ms)
 {
     /* Relaxed: a round too early or late. */
     bool is_alone = atomic_load_explicit(&sock.connections, memory_order_relaxed) == 0;
 
-    if (OPAL_UNLIKELY(atomic_load_explicit(&sock.slept, memory_order_relaxed))) {
+    if (OPAL_UNLIKELY(system_ms != sock.asked_ms ||
+                      atomic_load_explicit(&sock.slept, memory_order_relaxed))) {
+        sock.asked_ms = system_ms;
         atomic_store_explicit(&sock.slept, false, memory_order_relaxed);
         return true;
     }
@@ -180,11 +179,13 @@ static void polling_end(void)
 
 int sock_progress_all(void)
 {
+    const uint64_t system_ms = clock_coarse_ms();
+
     if (!polling_begin())
         return 0;
-    bool has_advanced = clock_advance();
+    bool has_advanced = clock_advance(system_ms);
     int events = hot_read();
-    if (is_ask_round() || has_advanced)
+    if (is_time_to_ask(system_ms))
         events += kernel_ask();
     if (has_advanced)
         tick();

@@ -281,7 +281,7 @@ struct sock_state {
     sock_peer_t *hot[HOT_PEERS];
     uint32_t hot_next;
     uint32_t round;
-    uint64_t looked_ms; /* by the system's clock */
+    uint64_t looked_ms, asked_ms; /* by the system's clock */
 
     /* Registrations, under `slots_lock`; a leaf. */
     opal_mutex_t slots_lock;

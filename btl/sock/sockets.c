@@ -238,7 +238,7 @@ double sock_socket_delay_s(const struct sock_socket *socket)
 {
     struct tcp_info info;
 
-    if (!info_of(socket, &info))
+    if (!info_of(socket, &info) || info.tcpi_min_rtt == UINT32_MAX)
         return 0;
     return 0.5e-6 * (info.tcpi_last_data_sent < DELAY_FRESH_MS ? info.tcpi_rtt : info.tcpi_min_rtt);
 }

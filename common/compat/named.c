@@ -57,6 +57,15 @@ bool named_btl_is_listed(const char *component)
     return listed;
 }
 
+bool named_btl_is_asked_for(const char *component)
+{
+    char *selection = param_peek_string("btl", NULL, NULL);
+    bool asked_for = named_in_selection(selection, component);
+
+    free(selection);
+    return asked_for;
+}
+
 bool named_is_wanted(const char *framework, const char *component)
 {
     char *selection = param_peek_string(framework, NULL, NULL);

@@ -16,6 +16,9 @@ bool named_btl_is_wanted(const char *component);
  * expected. */
 bool named_btl_is_listed(const char *component);
 
+/* Whether the selection of BTLs names this one, and does not only not leave it out. */
+bool named_btl_is_asked_for(const char *component);
+
 /* The rule itself: `selection` and `pml` are what the user gave for the two, NULL for nothing. */
 bool named_in_selection(const char *selection, const char *component);
 bool named_excluded(const char *selection, const char *component);

@@ -72,7 +72,9 @@ static int piece_start(struct transfer *transfer, size_t offset, size_t *size)
         wrong(trial, "two threads start pieces at once");
     if (__atomic_load_n(&trial->finished, __ATOMIC_ACQUIRE))
         wrong(trial, "a piece starts after the end");
-    if (offset != trial->started || *size != trial->end - offset || *size == 0)
+    size_t left = trial->end - offset;
+    if (offset != trial->started || *size == 0 ||
+        *size != (left < TRANSFER_TURN_BYTES ? left : TRANSFER_TURN_BYTES))
         wrong(trial, "a piece is not the next one");
     if (one_in_256(trial, trial->manner->no_room)) {
         rc = LANE_AGAIN;
@@ -227,6 +229,31 @@ static void a_transfer_without_room_is_nothing_done(void)
     CHECK(progress_standin_run() == 1 && trial.finished == 1, "it ends when there is room");
 }
 
+/* A copy of 1 GiB in one go would keep all else waiting. */
+static void copies_end_their_turns(void)
+{
+    static const struct manner all_at_once = {"all at once", 256, 0, 0, 0};
+    const size_t whole = 5 * TRANSFER_TURN_BYTES + 1;
+    struct trial trial;
+    uint64_t chance = 1;
+    trial_init(&trial, &chance, &all_at_once);
+    trial.piece_max = 2 * whole;
+    trial.end = trial.from + whole;
+    size_t before = trial.started;
+    transfer_begin(&trial.transfer, &trial.way, trial.from, trial.end, trial.depth);
+    unsigned turns = 1;
+    while (!trial.finished && turns < 100) {
+        CHECK(trial.started - before < 2 * TRANSFER_TURN_BYTES, "turn %u moves %zu bytes", turns,
+              trial.started - before);
+        before = trial.started;
+        CHECK(progress_standin_run() == 1, "turn %u counts as nothing done", turns);
+        turns++;
+    }
+    CHECK(turns > 2, "%zu bytes in %u turns", whole, turns);
+    trial_check(&trial, 1);
+    CHECK(!pending_queue.first, "something is left to be tried again");
+}
+
 /* --- threads ------------------------------------------------------------------------------------
  */
 
@@ -316,6 +343,7 @@ int main(void)
         what_has_no_room_is_tried_again_in_order(seed * UINT64_C(0x9e3779b97f4a7c15));
     }
     a_transfer_without_room_is_nothing_done();
+    copies_end_their_turns();
     opal_set_using_threads(true);
     for (size_t i = 0; i < sizeof(manners) / sizeof(manners[0]); i++)
         for (unsigned seed = 1; seed <= shared_seeds; seed++)

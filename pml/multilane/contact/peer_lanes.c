@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/compat/btl.h"
+#include "common/compat/named.h"
 #include "common/lane/declared.h"
 #include "common/memory/driver.h"
 #include "common/model/number.h"
@@ -157,8 +158,8 @@ static void lane_add(struct peer *peer, uint8_t *count, const mca_bml_base_btl_t
     lane->keeps_order = extension && lane_can_put(lane) && lane_can(lane, MULTILANE_CAN_ORDER);
 }
 
-/* Beside btl/shm, which does not break, nothing is gained by Open MPI's shared memory, which would
- * be used for what it says that it costs, nor by loopback. */
+/* Beside btl/shm nothing is gained by Open MPI's shared memory, which would be used for what it
+ * says that it costs, nor by loopback: they are no lanes unless the job names them. */
 static bool is_replaced(const char *name, mca_bml_base_btl_array_t *all)
 {
     static const char *const replaced[] = {"vader", "sm", "sock"};
@@ -167,7 +168,7 @@ static bool is_replaced(const char *name, mca_bml_base_btl_array_t *all)
         is_one |= strcmp(name, replaced[i]) == 0;
     for (size_t i = 0; is_one && i < mca_bml_base_btl_array_get_size(all); i++)
         has_shm |= strcmp(lane_name_of(mca_bml_base_btl_array_get_index(all, i)->btl), "shm") == 0;
-    return has_shm;
+    return has_shm && !named_btl_is_asked_for(name);
 }
 
 static void lanes_add(struct peer *peer, uint8_t *count, mca_bml_base_btl_array_t *array,
@@ -233,8 +234,11 @@ static uint32_t uses_add(mca_bml_base_btl_array_t *array, char *names, size_t ro
     size_t size = mca_bml_base_btl_array_get_size(array);
     uint32_t uses = 0;
     for (size_t i = 0; i < size; i++) {
+        mca_btl_base_module_t *btl = mca_bml_base_btl_array_get_index(array, i)->btl;
         struct model_lane lane;
-        attributes_of_user_alone(mca_bml_base_btl_array_get_index(array, i)->btl, &lane);
+        if (is_replaced(lane_name_of(btl), array))
+            continue;
+        attributes_of_user_alone(btl, &lane);
         uses |= lane.use;
         text_more(names, room, "%s%s", names[0] ? ", " : "", lane.name);
     }

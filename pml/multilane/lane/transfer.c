@@ -7,13 +7,17 @@
 /* More than the pieces that can be under way. */
 #define TRANSFER_KICK 0x10000u
 
-/* Starts pieces until `depth` are under way, none are left, or (false) the lanes have no room. */
-static bool transfer_fill(struct transfer *transfer)
+/* Starts pieces until `depth` are under way, none are left, or (false) the lanes have no room or
+ * what is left of the turn is used up. */
+static bool transfer_fill(struct transfer *transfer, size_t *turn_left)
 {
     while (transfer->next < transfer->end && transfer->in_flight < transfer->depth &&
            atomic_load_explicit(&transfer->status, memory_order_relaxed) == OMPI_SUCCESS) {
         size_t size = transfer->end - transfer->next;
-        int rc = transfer->way->start(transfer, transfer->next, &size);
+        if (size > TRANSFER_TURN_BYTES)
+            size = TRANSFER_TURN_BYTES;
+        int rc =
+            *turn_left == 0 ? LANE_AGAIN : transfer->way->start(transfer, transfer->next, &size);
         if (rc == LANE_AGAIN)
             return false;
         if (rc != OMPI_SUCCESS) {
@@ -22,33 +26,41 @@ static bool transfer_fill(struct transfer *transfer)
         }
         transfer->next += size;
         transfer->in_flight++;
+        *turn_left -= size < *turn_left ? size : *turn_left;
     }
     return true;
 }
 
-/* True: no lane has room and no piece is under way, so the caller has to try again later. */
-static bool transfer_event(struct transfer *transfer, uint32_t event)
+/* Why the caller has to try again later: no piece is under way, and */
+enum pause {
+    PAUSE_NONE,
+    PAUSE_FOR_ROOM,  /* no lane has room, or */
+    PAUSE_FOR_OTHERS /* the turn is over */
+};
+
+static enum pause transfer_event(struct transfer *transfer, uint32_t event)
 {
+    size_t turn_left = TRANSFER_TURN_BYTES;
     /* Acquire, against the release below: this thread sees what the last owner wrote. Release,
      * against the acquire of the owner: it sees what came before this event. */
     uint32_t seen = event;
     if (atomic_fetch_add_explicit(&transfer->guard, event, memory_order_acq_rel) != 0)
-        return false;
+        return PAUSE_NONE;
     for (;;) {
         transfer->in_flight -= seen % TRANSFER_KICK;
-        bool had_room = transfer_fill(transfer);
+        bool had_room = transfer_fill(transfer, &turn_left);
         int status = atomic_load_explicit(&transfer->status, memory_order_relaxed);
         if (transfer->in_flight == 0 &&
             (status != OMPI_SUCCESS || transfer->next == transfer->end)) {
             transfer->way->finish(transfer, status);
-            return false;
+            return PAUSE_NONE;
         }
         /* While pieces are under way, the end of one makes its thread try again. */
         bool waits = !had_room && transfer->in_flight == 0;
         uint32_t left =
             atomic_fetch_sub_explicit(&transfer->guard, seen, memory_order_acq_rel) - seen;
         if (left == 0)
-            return waits;
+            return !waits ? PAUSE_NONE : turn_left == 0 ? PAUSE_FOR_OTHERS : PAUSE_FOR_ROOM;
         seen = left;
     }
 }
@@ -57,12 +69,15 @@ static int transfer_retry(struct pending *pending)
 {
     struct transfer *transfer =
         (struct transfer *) ((char *) pending - offsetof(struct transfer, pending));
-    return transfer_event(transfer, TRANSFER_KICK) ? LANE_AGAIN : OMPI_SUCCESS;
+    enum pause pause = transfer_event(transfer, TRANSFER_KICK);
+    if (pause == PAUSE_FOR_OTHERS)
+        pending_add(pending); /* something was done: its process need not yield */
+    return pause == PAUSE_FOR_ROOM ? LANE_AGAIN : OMPI_SUCCESS;
 }
 
 static void transfer_go(struct transfer *transfer, uint32_t event)
 {
-    if (transfer_event(transfer, event))
+    if (transfer_event(transfer, event) != PAUSE_NONE)
         pending_add(&transfer->pending);
 }
 

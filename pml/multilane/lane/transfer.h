@@ -10,6 +10,10 @@
 
 #include "base/pending.h"
 
+/* Where pieces end within their start, as copies do, all else of the process waits meanwhile: after
+ * so many bytes it has its turn. */
+#define TRANSFER_TURN_BYTES ((size_t) 16 << 20)
+
 struct transfer;
 
 struct transfer_steps {

@@ -42,7 +42,7 @@ static void describe(char *text, size_t size, mca_btl_base_module_t *btl, ompi_p
     if (proc)
         snprintf(text, size,
                  "multilane: lane %s to rank %u of job %u on %s %s: %s. What it carried may be "
-                 "lost, and no other lane takes over (of several of shm, sock and verbs one does, "
+                 "lost, and no other lane takes over (of several of sock and verbs one does, "
                  "with pml_multilane_failover 1), so that process counts as failed.",
                  btl->btl_component->btl_version.mca_component_name, proc->super.proc_name.vpid,
                  proc->super.proc_name.jobid, host ? host : "an unknown host", what, why);

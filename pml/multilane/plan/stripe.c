@@ -143,6 +143,8 @@ struct lane *stripe_instead(struct lane *lane, size_t size)
         return lane;
     (void) lane_under_way(lane, length, &best_s);
     best_s -= TURNS_S;
+    if (best_s <= 0)
+        return lane;
     /* Of those that the plan takes for large messages: the user or a program may have left others
      * out. */
     const struct route *route =

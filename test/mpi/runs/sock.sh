@@ -21,11 +21,11 @@ lane_and_not() { # LANE OTHER [mpirun's arguments]
     output=$(mpirun_run 2 --mca pml multilane "${@:3}" --mca pml_multilane_explain 1 -- ring 2>&1)
     status=$?
     printf '%s\n' "$output"
-    [ $status = 0 ] && grep -q "over .*$1:" <<<"$output" && ! grep -qwE "$2" <<<"$output"
+    [ $status = 0 ] && grep -q "peer over .*$1:" <<<"$output" && ! grep 'peer over' <<<"$output" | grep -qwE "$2"
 }
 check "${prefix}sock.without-tcp" lane_and_not sock tcp --mca btl self,sock,tcp
 check "${prefix}sock.by-default" lane_and_not sock tcp --mca btl "^shm,$sm"
-check "${prefix}sock.shm-by-default" lane_and_not shm 'vader|sm'
+check "${prefix}sock.shm-by-default" lane_and_not shm 'vader|sm|sock:lo'
 check "${prefix}sock.unless-tcp-is-named" lane_and_not tcp sock --mca btl self,tcp --mca btl_tcp_if_include lo
 
 if grep -q '^00000000000000000000000000000001 ' /proc/net/if_inet6 2>/dev/null; then
