@@ -394,6 +394,10 @@ static void whole_messages_leave_a_busy_lane(void)
     rail_bytes_s = 1e12;
     CHECK(rail_of_whole() == 0, "rail %d, and others gain nothing to speak of", rail_of_whole());
     rail_bytes_s = 1e5;
+    struct peer_class *class = peer_class_now(sim.sender);
+    class->lanes[2].use = MODEL_USE_RNDV;
+    CHECK(rail_of_whole() == 1, "rail %d, and rail 2 is for large messages", rail_of_whole());
+    class->lanes[2].use = MODEL_USE_BOTH;
     bytes_on_rail[1] = bytes_on_rail[2] = 0;
     atomic_store_explicit(&sim.sender->lanes[2].lost, true, memory_order_relaxed);
     CHECK(rail_of_whole() == 1, "rail %d, and rail 2 is lost", rail_of_whole());

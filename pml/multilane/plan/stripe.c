@@ -145,14 +145,15 @@ struct lane *stripe_instead(struct lane *lane, size_t size)
     best_s -= TURNS_S;
     if (best_s <= 0)
         return lane;
-    /* Of those that the plan takes for large messages: the user or a program may have left others
-     * out. */
-    const struct route *route =
-        class_route_at(peer_class_now(lane->peer), CLASS_CONTIGUOUS, SIZE_MAX);
+    /* Of those that the plan takes for large messages and that may carry short ones: the user or a
+     * program may have left others out. */
+    struct peer_class *class = peer_class_now(lane->peer);
+    const struct route *route = class_route_at(class, CLASS_CONTIGUOUS, SIZE_MAX);
     for (int i = 0; i < route->lane_count; i++) {
         struct lane *other = route_lane(route, lane->peer, i);
         if (other->extension != lane->extension || !lane_carries(other) || !lane_is_up(other) ||
-            other->btl->btl_max_send_size < length)
+            other->btl->btl_max_send_size < length ||
+            !(class->lanes[other->index].use & MODEL_USE_EAGER))
             continue;
         (void) lane_under_way(other, length, &other_s);
         if (other_s < best_s) {

@@ -354,7 +354,8 @@ gpu_command_cut() {
     local report=$build/gpu-cut/report.txt
     ! MULTILANE_FAKE_CUDA=delay-us=30000000 gpu_steps gpu-cut --only plans,rows-far --limit 2 || return 1
     cat "$report"
-    grep -q '^plans  *CUT: it ran into its limit of 2 s' "$report" && ! grep -q '^rows-far  *CUT' "$report"
+    # The next step has its turn all the same, whatever it makes of 2 s on a busy machine.
+    grep -q '^plans  *CUT: it ran into its limit of 2 s' "$report" && grep -q '^== rows-far:' "$report"
 }
 gpu_command_alone() {
     ! "$top/test/gpu" --build "$build" 2>"$build/gpu-said" && grep 'no CUDA device' "$build/gpu-said"
