@@ -58,10 +58,10 @@ static double limit_s = 5;
 static struct shared {
     pthread_barrier_t barrier;
     struct driver_ipc_handle handles[ENDS];
+    /* Relaxed, what is atomic: the parent only looks, and barriers order the rest. */
     _Atomic int step; /* under way; below 0: none yet */
     _Atomic double until_s;
-    _Atomic bool is_short; /* an end moved fewer chunks than it had to */
-    uint64_t count;        /* chunks of a block in the next run; 0: no more */
+    uint64_t count; /* chunks of a block in the next run; 0: no more */
     double results[80];
     _Atomic bool has_no_host; /* it could not be pinned */
     char said[200];
@@ -177,7 +177,7 @@ static void memory_begin(void)
     driver_result pinned = driver.host_pin(host_area, AREA_BYTES, DRIVER_HOST_PORTABLE);
     if (pinned != DRIVER_SUCCESS) {
         printf("device_ring: no ring in host memory, which cannot be pinned: error %d\n", pinned);
-        shared->has_no_host = true;
+        atomic_store_explicit(&shared->has_no_host, true, memory_order_relaxed);
     }
     uint64_t *words = calloc(1, user_bytes());
     for (uint64_t i = 0; words && i < user_bytes() / sizeof(*words); i++)
@@ -335,12 +335,13 @@ static _Noreturn void end_run(int from)
     device_begin();
     memory_begin();
     for (int i = from; i < steps_count; i++) {
-        if (steps[i].place == HOST && shared->has_no_host)
+        if (steps[i].place == HOST &&
+            atomic_load_explicit(&shared->has_no_host, memory_order_relaxed))
             continue;
         together();
         if (self == RECEIVER) {
-            shared->step = i;
-            shared->until_s = now_s() + limit_s;
+            atomic_store_explicit(&shared->step, i, memory_order_relaxed);
+            atomic_store_explicit(&shared->until_s, now_s() + limit_s, memory_order_relaxed);
         }
         together();
         double result = step_run(&steps[i]);
@@ -420,11 +421,11 @@ static int both_watch(pid_t *pids)
                 both_kill(pids);
             }
         }
-        if (left > 0 && now_s() > shared->until_s) {
+        if (left > 0 && now_s() > atomic_load_explicit(&shared->until_s, memory_order_relaxed)) {
             if (first == -1)
                 return -1; /* it is killed, and does not go */
             first = -1;
-            shared->until_s = now_s() + limit_s;
+            atomic_store_explicit(&shared->until_s, now_s() + limit_s, memory_order_relaxed);
             both_kill(pids);
         }
     }
@@ -437,9 +438,9 @@ static void shared_begin(void)
     pthread_barrierattr_init(&attributes);
     pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
     pthread_barrier_init(&shared->barrier, &attributes, ENDS);
-    shared->step = -1;
-    shared->has_no_host = false;
-    shared->until_s = now_s() + 4 * limit_s;
+    atomic_store_explicit(&shared->step, -1, memory_order_relaxed);
+    atomic_store_explicit(&shared->has_no_host, false, memory_order_relaxed);
+    atomic_store_explicit(&shared->until_s, now_s() + 4 * limit_s, memory_order_relaxed);
 }
 
 static bool arguments_read(int argc, char **argv)
@@ -482,7 +483,8 @@ int main(int argc, char **argv)
         shared_begin();
         end_start(&pids[SENDER], SENDER, from);
         end_start(&pids[RECEIVER], RECEIVER, from);
-        int status = both_watch(pids), step = shared->step;
+        int status = both_watch(pids),
+            step = atomic_load_explicit(&shared->step, memory_order_relaxed);
         if (status == 0) {
             is_through = true;
             break;
