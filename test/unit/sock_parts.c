@@ -405,10 +405,10 @@ static void works_arrive(uint32_t have, uint64_t later_ns)
     OBJ_DESTRUCT(&done);
 }
 
-static void check_rate(double link_mb_s, double least, double most, const char *what)
+static void check_rate(double link_kb_s, double least, double most, const char *what)
 {
-    double mb_s = 1e-6 * (double) peer->kept_bytes / sock_queue_arrival_s(peer, 0, 1e6 * link_mb_s);
-    CHECK(mb_s > least && mb_s < most, "%s: %.1f MB/s, and not %.0f to %.0f", what, mb_s, least,
+    double kb_s = 1e-3 * (double) peer->kept_bytes / sock_queue_arrival_s(peer, 0, 1e3 * link_kb_s);
+    CHECK(kb_s > least && kb_s < most, "%s: %.1f kB/s, and not %.0f to %.0f", what, kb_s, least,
           most);
 }
 
@@ -418,16 +418,16 @@ static void rates_are_those_of_busy_rails(void)
     sock_peer_begin(peer, 1);
     works_add(4);
     check_rate(1000, 999, 1001, "not known yet");
-    works_arrive(2, 1000000);
-    check_rate(1000, 15, 20.1, "two works in a millisecond");
+    works_arrive(2, 100000000);
+    check_rate(1000, 150, 201, "two works in a tenth of a second");
     works_add(2);
-    works_arrive(5, 1000000000);
-    check_rate(1000, 15, 20.1, "a second in which it waited for the third");
+    works_arrive(5, UINT64_C(10000000000));
+    check_rate(1000, 150, 201, "ten seconds in which it waited for the third");
     sock.clock_ms += 49;
-    check_rate(1000, 15, 20.1, "measured just now");
+    check_rate(1000, 150, 201, "measured just now");
     sock.clock_ms += 1;
-    check_rate(18, 15, 20.1, "not measured for long, and as fast as the link");
-    check_rate(1000, 30, 40.2, "not measured for long");
+    check_rate(100, 150, 201, "not measured for long, and as fast as the link");
+    check_rate(1000, 300, 402, "not measured for long");
     works_arrive(6, 0);
     sock_works_close();
 }
