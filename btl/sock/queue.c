@@ -192,7 +192,7 @@ static struct sock_work *oldest_take(sock_peer_t *peer)
 #define RATE_DOUBT_MS 50u
 
 /* Only what the rail had all the time counts: `received` of the bytes that were kept when the word
- * before this one came. After these the other end may have waited for more, or before it told. */
+ * before this one came. Else the other end may have waited for us to send more. */
 static void rate_learn(sock_peer_t *peer, size_t received)
 {
     const uint64_t now = clock_read_ns(CLOCK_MONOTONIC), from = peer->rated_from_ns;

@@ -198,8 +198,8 @@ struct mca_btl_base_endpoint_t {
     uint64_t rated_from_ns; /* busy since then; 0: it is not measured */
     size_t rated_had;       /* kept at that time */
     uint64_t rated_ms;      /* when that was last measured, or doubted */
-    uint64_t delayed_ms;    /* when the kernel was last asked for */
-    double delay_s;         /* the time to the other end's */
+    double delay_s;         /* the way to the other end's kernel, as ours measured it, */
+    uint64_t delayed_ms;    /* and when ours was last asked for that */
     multilane_returned returned; /* takes the messages of a session that was given up; NULL: they
                                   * end with an error */
     void *returned_context;

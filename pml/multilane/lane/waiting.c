@@ -31,8 +31,8 @@
 #define YIELD_ROOM_NS 20000000u
 /* A process that waits for a word is woken by the one that changes it. By the time that it has
  * yielded so often all others had their turn, and where so much time has passed as well, one of
- * them computes: more turns are in vain. Programs are late by less again and again, and then a turn
- * costs them less than a wake. */
+ * them computes: more turns are in vain. In programs a process is often late by less than that;
+ * then a turn costs less than a sleep and the wake-up. */
 #define YIELDS_BY_WORD   4u
 #define YIELD_BY_WORD_NS 50000u
 /* The clock is read once in so many turns that yield: most waits end before. */
