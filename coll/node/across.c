@@ -28,6 +28,7 @@
 static bool goes_across(across_module_t *across, size_t bytes, int *status)
 {
     *status = OMPI_SUCCESS;
+    tsan_acquire(&across->entry); /* entry_enable */
     if (OPAL_UNLIKELY(across->is_busy))
         return false;
     if (OPAL_UNLIKELY(across->entry.operations <= NODE_OPERATIONS_BELOW) &&

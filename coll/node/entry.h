@@ -5,6 +5,7 @@
 #define COLL_NODE_ENTRY_H
 
 #include "common/compat/coll.h"
+#include "common/compat/tsan.h"
 #include "multilane/service.h"
 
 struct entry {

@@ -18,6 +18,7 @@ static int entry_enable(mca_coll_base_module_t *module, ompi_communicator_t *com
 
     entry->below = *comm->c_coll;
     EACH(INSTALL)
+    tsan_release(entry); /* entry_disable, and its operations */
     return OMPI_SUCCESS;
 }
 
@@ -26,6 +27,7 @@ static int entry_disable(mca_coll_base_module_t *module, ompi_communicator_t *co
     struct entry *entry = (struct entry *) module;
 
     (void) comm;
+    tsan_acquire(entry); /* entry_enable */
     EACH(UNINSTALL)
     return OMPI_SUCCESS;
 }

@@ -23,6 +23,7 @@ static inline bool goes_by_area(node_module_t *node, enum multilane_call call, i
                                 size_t bytes, int *status)
 {
     *status = OMPI_SUCCESS;
+    tsan_acquire(&node->entry); /* entry_enable */
     if (OPAL_UNLIKELY(node->entry.operations <= NODE_OPERATIONS_BELOW) &&
         ++node->entry.operations > NODE_OPERATIONS_BELOW)
         *status = area_obtain(node);

@@ -241,6 +241,7 @@ static void *make_communicators(void *argument)
         OK(MPI_Sendrecv(&out, 1, MPI_INT, suite.next, 0, &in, 1, MPI_INT, suite.prev, 0, comm,
                         MPI_STATUS_IGNORE));
         CHECK(in == i, "received %d", in);
+        OK(MPI_Barrier(comm));
         OK(MPI_Comm_free(&comm));
     }
     return NULL;
