@@ -69,6 +69,10 @@ static const struct param params[] = {
     {"lost_s", PARAM_INT, &sock.lost_s, "1 to 2147483",
      "so many seconds a process may be out of reach over its only rail before its lane counts as "
      "lost; meanwhile what is sent to it waits"},
+    {"tls", PARAM_INT, &sock.tls, "0 or 1",
+     "1: connections are encrypted, by the kernel's TLS; where it cannot, sock is no lane"},
+    {"tls_mib", PARAM_INT, &sock.tls_mib, "1 to 262144",
+     "so many MiB an encrypted connection carries each way before it is made anew, with new keys"},
     {.name = NULL}};
 
 static int sock_register(void)
@@ -184,6 +188,7 @@ static bool record_make(void)
         SOCK_SAY("no lane: no interface that is up fits btl_sock_if \"%s\".", sock.interfaces);
     sock.record.version = SOCK_RECORD_VERSION;
     sock.record.count = (uint32_t) links_add(sock.record.addresses, count);
+    sock.record.is_encrypted = (uint64_t) sock.tls;
     sock.record.host = host_number();
     if (sock_random(&sock.record.secret, sizeof(sock.record.secret)))
         return count > 0;
@@ -191,9 +196,19 @@ static bool record_make(void)
     return false;
 }
 
+static bool encryption_is_there(void)
+{
+    char why[160];
+
+    if (sock.tls == 0 || encrypt_open(why, sizeof(why)))
+        return true;
+    SOCK_SAY("no lane, as btl_sock_tls is 1: %s. Other lanes do not encrypt.", why);
+    return false;
+}
+
 static bool begin(void)
 {
-    if (!parameters_are_good() || !record_make())
+    if (!parameters_are_good() || !encryption_is_there() || !record_make())
         return false;
     limits_clip();
     sock.record.message_bytes = module_template.btl_max_send_size;

@@ -330,6 +330,16 @@ static void session_heard(sock_peer_t *peer, const struct greeting *heard)
     sock_link_give_up(peer, "the other end has given it up");
 }
 
+/* The greeting is over, in plain text; what follows is not, if the user wants that. */
+static bool encryption_begin(const struct sock_socket *socket, const struct seal *secret,
+                             bool is_caller)
+{
+    const struct seal *ours = &socket->nonce, *theirs = &socket->heard.nonce;
+
+    return sock.tls == 0 || encrypt_begin(socket->fd, secret, is_caller ? ours : theirs,
+                                          is_caller ? theirs : ours, is_caller);
+}
+
 static void welcome_heard(sock_peer_t *peer, struct sock_socket *socket)
 {
     const struct greeting *heard = &socket->heard;
@@ -344,6 +354,10 @@ static void welcome_heard(sock_peer_t *peer, struct sock_socket *socket)
     if (!greeting_is(heard, GREETING_WELCOME, &peer->their_secret, &socket->nonce) ||
         heard->session != peer->session) {
         caller_failed(peer, 0);
+        return;
+    }
+    if (!encryption_begin(socket, &peer->their_secret, true)) {
+        caller_failed(peer, errno);
         return;
     }
     OPAL_THREAD_LOCK(&peer->lock);
@@ -447,7 +461,8 @@ bool sock_link_accept(sock_peer_t *peer, struct sock_socket *socket, const struc
                   hello->call, &answer);
     greeting_seal(&answer, &sock.record.secret, &hello->nonce);
     OPAL_THREAD_UNLOCK(&peer->lock);
-    if (!sock_socket_say(socket, &answer) || !is_good)
+    if (!sock_socket_say(socket, &answer) || !is_good ||
+        !encryption_begin(socket, &sock.record.secret, false))
         return false;
     link_begin(peer, socket, hello->have);
     return true;
@@ -490,6 +505,8 @@ static void link_tick(sock_peer_t *peer, uint64_t now_ms)
         peer->down_since_ms = 0;
         caller_drop(peer, 0); /* it came back by itself */
     }
+    if (sock.tls != 0 && peer->link->keyed_bytes >= (uint64_t) sock.tls_mib << 20)
+        sock_socket_end(peer->link);
     if (peer->have != peer->told && now_ms - peer->owed_since_ms >= OWED_MS) {
         peer->owes = true;
         sock_queue_write(peer);

@@ -6,6 +6,8 @@ noinst_LTLIBRARIES += libmultilane_sock.la
 libmultilane_sock_la_SOURCES = \
 	btl/sock/address.c \
 	btl/sock/address.h \
+	btl/sock/encrypt.c \
+	btl/sock/encrypt.h \
 	btl/sock/extension.c \
 	btl/sock/fence.c \
 	btl/sock/greeting.c \

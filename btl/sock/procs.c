@@ -25,19 +25,21 @@ static bool record_fits(const void *data, size_t bytes)
     return true;
 }
 
-/* A longer frame than the other end takes would break each connection. */
-static bool takes_as_long(const opal_proc_t *proc, const struct sock_record *record)
+/* A longer frame than the other end takes would break each connection, and so would plain text. */
+static bool speaks_alike(const opal_proc_t *proc, const struct sock_record *record)
 {
     static bool said;
 
     if (record->message_bytes == sock.record.message_bytes &&
-        record->put_bytes == sock.record.put_bytes)
+        record->put_bytes == sock.record.put_bytes &&
+        record->is_encrypted == sock.record.is_encrypted)
         return true;
     if (!said)
-        SOCK_SAY("process %s has another btl_sock_max_send_size or btl_sock_put_limit than this "
-                 "one; messages between such processes take another lane. Give all of the job the "
-                 "same.",
-                 OPAL_NAME_PRINT(proc->proc_name));
+        SOCK_SAY(
+            "process %s has another btl_sock_max_send_size, btl_sock_put_limit or btl_sock_tls "
+            "than this one; messages between such processes take another lane. Give all of "
+            "the job the same.",
+            OPAL_NAME_PRINT(proc->proc_name));
     said = true;
     return false;
 }
@@ -81,7 +83,7 @@ static sock_peer_t *peer_add(struct sock_module *module, opal_proc_t *proc, int 
     if (!record)
         return NULL;
     uint32_t share = 1;
-    int rail = takes_as_long(proc, record) ? rail_of(module, proc, record, &share) : -1;
+    int rail = speaks_alike(proc, record) ? rail_of(module, proc, record, &share) : -1;
     sock_peer_t *peer = rail < 0 ? NULL : sock_peer_get(module, &proc->proc_name);
     if (rail >= 0 && !peer)
         *status = OPAL_ERR_OUT_OF_RESOURCE;

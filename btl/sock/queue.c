@@ -163,8 +163,10 @@ void sock_queue_write(sock_peer_t *peer)
         gather(peer, &all);
         struct msghdr message = {.msg_iov = all.parts, .msg_iovlen = (size_t) all.count};
         ssize_t written = sendmsg(peer->link->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (written > 0)
+        if (written > 0) {
+            peer->link->keyed_bytes += (uint64_t) written;
             advance(peer, (size_t) written);
+        }
         if (written == (ssize_t) all.bytes || (written < 0 && errno == EINTR))
             continue;
         /* Full, or broken: then the thread that polls finds out when it reads. */

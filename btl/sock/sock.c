@@ -4,8 +4,13 @@
 
 #include <sys/random.h>
 
-struct sock_state sock = {
-    .interfaces = "auto", .links = 1, .lost_s = 60, .poll_fd = -1, .spare_fd = -1, .clock_ms = 1};
+struct sock_state sock = {.interfaces = "auto",
+                          .links = 1,
+                          .lost_s = 60,
+                          .tls_mib = 65536,
+                          .poll_fd = -1,
+                          .spare_fd = -1,
+                          .clock_ms = 1};
 
 bool sock_random(void *bytes, size_t length)
 {

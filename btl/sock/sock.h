@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 
 #include "btl/sock/address.h"
+#include "btl/sock/encrypt.h"
 #include "btl/sock/greeting.h"
 #include "btl/sock/seal.h"
 #include "common/compat/btl.h"
@@ -36,11 +37,12 @@ struct sock_record {
     struct seal secret;     /* who calls this process proves that it has read it */
     uint64_t message_bytes; /* the longest message and put that it takes */
     uint64_t put_bytes;
-    uint64_t host; /* kernel and network namespace: equal where loopback leads to it */
+    uint64_t is_encrypted; /* whether its connections are, by btl_sock_tls */
+    uint64_t host;         /* kernel and network namespace: equal where loopback leads to it */
     struct sock_address addresses[ADDRESSES_MAX];
 };
 
-#define SOCK_RECORD_VERSION 1u
+#define SOCK_RECORD_VERSION 2u
 /* Only the used addresses travel. */
 #define SOCK_RECORD_BYTES(count)                                                                   \
     (offsetof(struct sock_record, addresses) + (count) * sizeof(struct sock_address))
@@ -132,7 +134,8 @@ struct sock_socket {
     struct mca_btl_base_endpoint_t *peer; /* of callers and links */
     struct greeting heard;                /* `heard_bytes` of it have come */
     size_t heard_bytes;
-    struct seal nonce; /* ours */
+    struct seal nonce;    /* ours */
+    uint64_t keyed_bytes; /* written with its keys, where it is encrypted; under the peer's lock */
     uint64_t since_ms;
     struct sock_socket *next; /* guests, and closed ones until no event can name them */
 };
@@ -257,7 +260,7 @@ struct sock_state {
     /* parameters */
     const char *interfaces;
     struct attr_parameters lane;
-    int links, lost_s;
+    int links, lost_s, tls, tls_mib;
 
     struct sock_record record;
     struct sock_module *modules[ADDRESSES_MAX];
@@ -392,6 +395,9 @@ struct sock_socket *sock_socket_new(int fd, enum socket_role role, struct sock_m
                                     sock_peer_t *peer);
 /* P: closes it; the structure stays until no event can name it. */
 void sock_socket_close(struct sock_socket *socket);
+/* Sends nothing more over it: the other end reads what is on its way, closes it, and connects anew.
+ */
+void sock_socket_end(struct sock_socket *socket);
 /* P: frees those that were closed before the last events were taken. */
 void sock_sockets_free(void);
 bool sock_listen(struct sock_module *module, struct sock_address *address, char *why, size_t room);

@@ -75,6 +75,12 @@ void sock_socket_close(struct sock_socket *socket)
     sock.closed = socket;
 }
 
+void sock_socket_end(struct sock_socket *socket)
+{
+    shutdown(socket->fd, SHUT_WR);
+    socket->keyed_bytes = 0;
+}
+
 void sock_sockets_free(void)
 {
     while (sock.closed) {

@@ -21,7 +21,7 @@ rdma_commands() {
     printf 'export MULTILANE_ROOTS=%q MULTILANE_BUILD=%q MULTILANE_LONG=%q\n' "$roots" "$build_root" \
         "$MULTILANE_LONG"
     printf 'top=%q\n. "$top/test/lib.sh"\n' "$top"
-    printf 'export MULTILANE_RDMA_LAB=%s results=/lab/results logs=/lab/logs\nmpi_run %q %q verbs rights\n' \
+    printf 'export MULTILANE_RDMA_LAB=%s results=/lab/results logs=/lab/logs\nmpi_run %q %q tls verbs rights\n' \
         "$([ -n "$MULTILANE_FULL" ] && echo all || echo short)" "$build_root/gcc" "$part."
     for series in $(other_series); do
         root=$(suite_of_series "$series")

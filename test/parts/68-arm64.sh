@@ -11,7 +11,7 @@ about="built for arm64, run by qemu: unit tests, MPI over shm and tcp with two p
 . "$top/test/unit/run.sh"
 
 arm64_root=$roots/arm64 arm64_build=$build_root/arm64
-arm64_packages="libopenmpi-dev openmpi-bin libhwloc-dev libibverbs-dev libc6-dev"
+arm64_packages="libopenmpi-dev openmpi-bin libhwloc-dev libibverbs-dev libc6-dev openssl"
 arm64_programs="ring conform traffic"
 arm64_qemu="qemu-aarch64 -L $arm64_root"
 

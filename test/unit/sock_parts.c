@@ -53,6 +53,27 @@ static void greetings_are_believed_only_whole(void)
     }
 }
 
+static void keys_are_those_of_the_standard(void)
+{
+    /* RFC 5869, test case 1: the first bytes of its result. */
+    static const unsigned char result[ENCRYPT_DERIVED_BYTES] = {
+        0x3c, 0xb2, 0x5f, 0x25, 0xfa, 0xac, 0xd5, 0x7a, 0x90, 0x43, 0x4f,
+        0x64, 0xd0, 0x36, 0x2f, 0x2a, 0x2d, 0x2d, 0x0a, 0x90, 0xcf, 0x1a,
+        0x5a, 0x4c, 0x5d, 0xb0, 0x2d, 0x56, 0xec, 0xc4, 0xc5, 0xbf};
+    unsigned char secret[22], salt[13], purpose[10], derived[ENCRYPT_DERIVED_BYTES];
+
+    memset(secret, 0x0b, sizeof(secret));
+    for (unsigned i = 0; i < sizeof(salt); i++)
+        salt[i] = (unsigned char) i;
+    for (unsigned i = 0; i < sizeof(purpose); i++)
+        purpose[i] = (unsigned char) (0xf0 + i);
+    CHECK(encrypt_derive((struct encrypt_bytes){secret, sizeof(secret)},
+                         (struct encrypt_bytes){salt, sizeof(salt)},
+                         (struct encrypt_bytes){purpose, sizeof(purpose)}, derived),
+          "there is no libcrypto (libssl3)");
+    CHECK(memcmp(derived, result, sizeof(result)) == 0, "another key");
+}
+
 /* --- addresses --- */
 
 static struct sock_address address(unsigned net, unsigned host, unsigned prefix)
@@ -447,6 +468,7 @@ int main(void)
 
     seals_are_those_of_the_paper();
     greetings_are_believed_only_whole();
+    keys_are_those_of_the_standard();
     addresses_are_paired();
     wishes_are_checked();
 
