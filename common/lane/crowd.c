@@ -18,8 +18,10 @@
 #include "common/lane/cgroup.h"
 #include "common/lane/kernel_text.h"
 
-#define CPUS_MAX       8192
-#define CHILDREN_BYTES 65536
+#define CPUS_MAX          8192
+#define CHILDREN_BYTES    65536
+#define ENVIRONMENT_BYTES (256u << 10)
+#define WRAPPERS_MOST     8
 
 struct processors {
     size_t bytes;
@@ -49,11 +51,50 @@ static void children_add(pid_t launcher, const char *thread, struct processors *
     free(text);
 }
 
+/* Has the process that variable with our value? It may be another user's, and keep that to itself.
+ */
+static bool has_variable(pid_t pid, const char *name)
+{
+    const char *value = getenv(name);
+    char *text = value ? calloc(1, ENVIRONMENT_BYTES) : NULL, wanted[256];
+    bool found = text && kernel_text(text, ENVIRONMENT_BYTES, "/proc/%d/environ", (int) pid);
+
+    /* With the zero at its end. */
+    int length = found ? snprintf(wanted, sizeof(wanted), "%s=%s", name, value) + 1 : 0;
+    found = found && length <= (int) sizeof(wanted) &&
+            memmem(text, ENVIRONMENT_BYTES, wanted, (size_t) length);
+    free(text);
+    return found;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    char text[512], *end;
+    int parent = 0;
+
+    /* The name, in brackets, may hold anything. */
+    if (kernel_text(text, sizeof(text), "/proc/%d/stat", (int) pid) && (end = strrchr(text, ')')))
+        (void) sscanf(end, ") %*c %d", &parent);
+    return parent;
+}
+
+/* Between us and the launcher may be scripts and programs such as time or gdb. It has started them
+ * as this rank, and is none itself. */
+static pid_t launcher_find(void)
+{
+    pid_t pid = getppid();
+
+    for (int i = 0;
+         i < WRAPPERS_MOST && has_variable(pid, "PMIX_NAMESPACE") && has_variable(pid, "PMIX_RANK");
+         i++)
+        pid = parent_of(pid);
+    return pid;
+}
+
 /* All processes of the launcher: where they are bound, each has processors of its own. Where some
  * are not found, or not started yet, what the launcher may run on stands for them. */
-static void neighbours_add(struct processors *found, uint32_t processes)
+static void neighbours_add(struct processors *found, pid_t launcher, uint32_t processes)
 {
-    pid_t launcher = getppid();
     char path[64];
     struct dirent *thread;
 
@@ -69,7 +110,7 @@ static void neighbours_add(struct processors *found, uint32_t processes)
 }
 
 /* Of the launcher's processes together, at this moment; with none of them, of the launcher. */
-static double processors_now(uint32_t processes)
+static double processors_now(pid_t launcher, uint32_t processes)
 {
     struct processors found = {CPU_ALLOC_SIZE(CPUS_MAX), CPU_ALLOC(CPUS_MAX), CPU_ALLOC(CPUS_MAX),
                                0};
@@ -77,10 +118,10 @@ static double processors_now(uint32_t processes)
 
     if (found.all && found.one) {
         CPU_ZERO_S(found.bytes, found.all);
-        affinity_add(processes == 0 ? getppid() : 0, &found);
+        affinity_add(processes == 0 ? launcher : 0, &found);
         found.processes = 0; /* it is one of the launcher's */
         if (processes > 0)
-            neighbours_add(&found, processes);
+            neighbours_add(&found, launcher, processes);
         count = CPU_COUNT_S(found.bytes, found.all);
     }
     CPU_FREE(found.all);
@@ -97,13 +138,14 @@ static double processors_now(uint32_t processes)
 double crowd_processors(uint32_t processes)
 {
     const struct timespec pause = {0, PAUSE_NS};
+    const pid_t launcher = launcher_find();
     double quota = cgroup_processors(NULL, NULL);
-    double enough = fmin(fmin(quota, processors_now(0)), processes);
-    double most = processors_now(processes);
+    double enough = fmin(fmin(quota, processors_now(launcher, 0)), processes);
+    double most = processors_now(launcher, processes);
 
     for (int look = 1; look < LOOKS && most < enough; look++) {
         nanosleep(&pause, NULL);
-        most = fmax(most, processors_now(processes));
+        most = fmax(most, processors_now(launcher, processes));
     }
     return fmin(most, quota);
 }

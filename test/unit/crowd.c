@@ -145,7 +145,39 @@ static void neighbour_looks_around(const cpu_set_t *here, const cpu_set_t *there
     (void) waitpid(around, NULL, 0);
 }
 
-static void processors(void)
+/* The other of two processes, until it is ended. */
+static pid_t bound_beside(const cpu_set_t *there)
+{
+    pid_t beside = fork();
+    if (beside == 0) {
+        (void) sched_setaffinity(0, sizeof(*there), there);
+        pause();
+        _exit(1);
+    }
+    return beside;
+}
+
+/* A script is between a process and the launcher; each process has a processor. */
+static void script_between(const char *self, const cpu_set_t *here, const cpu_set_t *there)
+{
+    char command[512];
+    int status = -1;
+    pid_t beside = bound_beside(there), child = fork();
+    if (child == 0) {
+        setenv("PMIX_NAMESPACE", "job", 1);
+        setenv("PMIX_RANK", "0", 1);
+        snprintf(command, sizeof(command), "%s of-two; exit $?", self);
+        if (sched_setaffinity(0, sizeof(*here), here) == 0)
+            execl("/bin/sh", "sh", "-c", command, (char *) NULL);
+        _exit(2);
+    }
+    (void) waitpid(child, &status, 0);
+    CHECK(status == 0, "a process that a script starts takes two for a crowd");
+    (void) kill(beside, SIGKILL);
+    (void) waitpid(beside, NULL, 0);
+}
+
+static void processors(const char *self)
 {
     cpu_set_t mine, other;
     CHECK(crowd_processors(1) >= 1, "one process is a crowd");
@@ -163,6 +195,7 @@ static void processors(void)
             CPU_SET(cpu, &other);
         }
     neighbour_looks_around(&mine, &other);
+    script_between(self, &mine, &other);
     int status = -1;
     pid_t child = fork();
     if (child == 0) /* bound, while the launcher has not started the other one */
@@ -178,13 +211,15 @@ static void processors(void)
     CHECK(status == 0, "two processes that a cpuset gives one processor are no crowd");
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
+    if (count > 1) /* script_between */
+        return crowd_processors(2) >= 2 ? 0 : 1;
     CHECK(mkdtemp(mount) != NULL, "no folder");
     quotas();
     memory();
     name_too_long();
-    processors();
+    processors(arguments[0]);
     char command[128];
     snprintf(command, sizeof(command), "rm -rf %s", mount);
     CHECK(system(command) == 0, "%s", command);
