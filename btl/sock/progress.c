@@ -10,9 +10,11 @@
 
 #define EVENTS_MOST 32
 /* The kernel is asked about those that are not read anyhow at each tick of the system's clock, and
- * in every so many rounds; where there is no connection, it can only tell of the first. */
+ * in every so many rounds. Where there is no connection, it can only tell of the first: then of
+ * rounds that follow fast, which is after so many in one tick, most do nothing at all. */
 #define ASK_ROUNDS       8u
-#define ASK_ROUNDS_ALONE 256u
+#define ASK_ROUNDS_ALONE 16u
+#define SKIPPED_ROUNDS   15u
 /* A peer that brought nothing in so many looks is hot no more. */
 #define COOL_LOOKS 4096u
 #define TICK_MS    5u
@@ -144,18 +146,39 @@ static void tick(void)
     }
 }
 
-static bool is_time_to_ask(uint64_t system_ms)
+static bool is_alone(void)
 {
     /* Relaxed: a round too early or late. */
-    bool is_alone = atomic_load_explicit(&sock.connections, memory_order_relaxed) == 0;
+    return atomic_load_explicit(&sock.connections, memory_order_relaxed) == 0;
+}
 
+static bool is_time_to_ask(uint64_t system_ms)
+{
     if (OPAL_UNLIKELY(system_ms != sock.asked_ms ||
                       atomic_load_explicit(&sock.slept, memory_order_relaxed))) {
         sock.asked_ms = system_ms;
+        sock.round = 0;
         atomic_store_explicit(&sock.slept, false, memory_order_relaxed);
         return true;
     }
-    return ++sock.round % (is_alone ? ASK_ROUNDS_ALONE : ASK_ROUNDS) == 0;
+    sock.round++;
+    if (!is_alone())
+        return sock.round % ASK_ROUNDS == 0;
+    if (sock.round >= ASK_ROUNDS_ALONE)
+        atomic_store_explicit(&sock.skips, SKIPPED_ROUNDS, memory_order_relaxed);
+    return sock.round % ASK_ROUNDS_ALONE == 0;
+}
+
+/* By any thread. One that takes away the other's count makes a round too early or late. */
+static bool is_skipped(void)
+{
+    const uint32_t left = atomic_load_explicit(&sock.skips, memory_order_relaxed);
+
+    if (left == 0)
+        return false;
+    atomic_store_explicit(&sock.skips, left - 1, memory_order_relaxed);
+    return is_alone() && !atomic_load_explicit(&sock.slept, memory_order_relaxed) &&
+           !atomic_load_explicit(&sock.attention, memory_order_relaxed);
 }
 
 /* --- progress --- */
@@ -177,7 +200,7 @@ static void polling_end(void)
     atomic_store_explicit(&sock.polling, false, memory_order_release);
 }
 
-int sock_progress_all(void)
+static __attribute__((noinline)) int look(void)
 {
     const uint64_t system_ms = clock_coarse_ms();
 
@@ -191,6 +214,11 @@ int sock_progress_all(void)
         tick();
     polling_end();
     return events;
+}
+
+int sock_progress_all(void)
+{
+    return is_skipped() ? 0 : look();
 }
 
 int sock_progress_peer(sock_peer_t *peer)

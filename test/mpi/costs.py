@@ -82,8 +82,7 @@ def count(build):
             counts[f"{btl}-contact-system-calls"] = sum(len(rank) - rank.index("mark") - 1 for rank in calls)
             if btl == "shm":
                 counts["start-system-calls-beyond-ob1"] = sum(map(len, calls)) - sum(map(len, ob1))
-        # Bound, each would take the other for one that shares its processor, as strace is what mpirun started.
-        _, traces = runs.trace({**lanes(""), "btl": "^vader,sm,tcp,ofi,uct,openib", "hwloc_base_binding_policy": "none"})
+        _, traces = runs.trace({**lanes(""), "btl": "^vader,sm,tcp,ofi,uct,openib"})
         counts["sock-looks-system-calls"] = max(trace.split("looks begin")[1].split("looks end")[0].count("\n") - 1
                                                 for trace in traces)
         profile = f"{folder}/profile"
