@@ -17,13 +17,22 @@ static bool takes_at_once(const sock_peer_t *peer, size_t size)
            peer->kept_bytes + size <= AT_ONCE_BYTES;
 }
 
+/* Under the peer's lock. Who sent it knows no other lane, but the PML does, which it returns to. */
+static bool will_return(const sock_peer_t *peer, const struct sock_work *work)
+{
+    const struct frame_header *header = (const struct frame_header *) (const void *) work->memory;
+
+    return sock_peer_state(peer) == PEER_FAILED && peer->returned && !work->is_put &&
+           !multilane_tag_is_of_pml(header->tag);
+}
+
 /* Under the peer's lock. OPAL_SUCCESS: the peer's queue has it, and its end will come. */
 static int submit(sock_peer_t *peer, struct sock_work *work)
 {
-    if (sock_peer_state(peer) != PEER_UP)
+    if (sock_peer_state(peer) != PEER_UP && !will_return(peer, work))
         return OPAL_ERR_UNREACH;
     sock_queue_add(peer, work);
-    if (!peer->link)
+    if (!peer->link && sock_peer_state(peer) == PEER_UP)
         sock_link_call(peer);
     return OPAL_SUCCESS;
 }

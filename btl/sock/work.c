@@ -138,9 +138,9 @@ void sock_work_complete(struct sock_work *work, int status)
 static int work_return(struct sock_work *work, multilane_returned returned, void *context)
 {
     const struct frame_header *header = (const struct frame_header *) (void *) work->memory;
-    bool is_taken = !work->is_put && !sock.is_ending && multilane_tag_returns(header->tag) &&
-                    returned(context, work->segment.seg_addr.pval, work->segment.seg_len,
-                             work->payload, work->payload_bytes);
+    bool is_taken = !work->is_put && !sock.is_ending &&
+                    returned(context, header->tag, work->segment.seg_addr.pval,
+                             work->segment.seg_len, work->payload, work->payload_bytes);
 
     return is_taken ? OPAL_SUCCESS : OPAL_ERR_UNREACH;
 }

@@ -79,7 +79,7 @@ int verbs_send_immediate(mca_btl_base_module_t *btl, verbs_peer_t *peer,
     size_t size = header_size + payload_size;
     /* What has no work cannot be kept. */
     int status =
-        size <= module_of(btl)->inline_max && !verbs_peer_keeps(peer, tag)
+        size <= module_of(btl)->inline_max && !verbs_peer_keeps(peer)
             ? immediate_inline(peer, convertor, header, header_size, payload_size, tag)
             : immediate_copied(btl, peer, convertor, header, header_size, payload_size, tag);
 

@@ -121,7 +121,7 @@ int verbs_slots_send(mca_btl_base_module_t *btl, verbs_peer_t *peer, const void 
 {
     (void) btl;
     /* Where messages are counted it is one: slots are not. */
-    if (length > SLOT_MESSAGE_MAX || verbs_peer_keeps(peer, tag))
+    if (length > SLOT_MESSAGE_MAX || verbs_peer_keeps(peer))
         return OPAL_ERR_OUT_OF_RESOURCE;
     OPAL_THREAD_LOCK(&peer->lock);
     bool sent = slot_write(peer, bytes, length, tag);

@@ -26,6 +26,24 @@ int verbs_submit_now(verbs_peer_t *peer, struct verbs_work *work)
     return posting_status(peer, posting);
 }
 
+/* Under peer->lock. Who sent it knows no other lane, but the PML does, which it returns to. */
+static bool will_return(const verbs_peer_t *peer, const struct verbs_work *work)
+{
+    return verbs_peer_state(peer) == PEER_FAILED && verbs_work_is_kept(work) &&
+           !multilane_tag_is_of_pml(work->tag);
+}
+
+/* Under peer->lock: what cannot be posted now, but later. */
+static void work_wait(verbs_peer_t *peer, struct verbs_work *work)
+{
+    verbs_returns_given(peer);
+    opal_list_append(&peer->pending, (opal_list_item_t *) work);
+    if (verbs_peer_state(peer) == PEER_READY)
+        verbs_queue_wake(peer);
+    if (verbs_peer_state(peer) == PEER_FAILED)
+        verbs_returns_look(peer);
+}
+
 int verbs_submit(verbs_peer_t *peer, struct verbs_work *work)
 {
     enum verbs_posting posting = POST_LATER;
@@ -36,16 +54,12 @@ int verbs_submit(verbs_peer_t *peer, struct verbs_work *work)
     if (OPAL_LIKELY(verbs_peer_state(peer) == PEER_READY) && opal_list_is_empty(&peer->pending))
         posting = verbs_queue_post(peer, work);
     if (posting != POSTED) {
-        if (verbs_peer_state(peer) == PEER_FAILED ||
+        if ((verbs_peer_state(peer) == PEER_FAILED && !will_return(peer, work)) ||
             (verbs_peer_state(peer) == PEER_IDLE && !verbs_connect_begin(peer)) ||
-            posting == POST_FAILED) {
+            posting == POST_FAILED)
             status = OPAL_ERR_UNREACH;
-        } else {
-            verbs_returns_given(peer);
-            opal_list_append(&peer->pending, (opal_list_item_t *) work);
-            if (verbs_peer_state(peer) == PEER_READY)
-                verbs_queue_wake(peer);
-        }
+        else
+            work_wait(peer, work);
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (OPAL_UNLIKELY(posting == POST_FAILED))

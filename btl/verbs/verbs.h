@@ -460,16 +460,15 @@ struct verbs_work *verbs_work_get(struct verbs_module *module, enum work_kind ki
 void verbs_work_complete(struct verbs_work *work, int status);
 
 /* returns.c */
-static inline bool verbs_peer_keeps(const verbs_peer_t *peer, mca_btl_base_tag_t tag)
+static inline bool verbs_peer_keeps(const verbs_peer_t *peer)
 {
     /* Relaxed: a message that another thread sends meanwhile may be kept or not. */
-    return atomic_load_explicit(&peer->returned, memory_order_relaxed) != NULL &&
-           multilane_tag_returns(tag);
+    return atomic_load_explicit(&peer->returned, memory_order_relaxed) != NULL;
 }
 
 static inline bool verbs_work_is_kept(const struct verbs_work *work)
 {
-    return work->kind == WORK_SEND && verbs_peer_keeps(work->peer, work->tag);
+    return work->kind == WORK_SEND && verbs_peer_keeps(work->peer);
 }
 
 /* The extension's return_to. */

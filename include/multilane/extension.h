@@ -127,14 +127,15 @@ struct multilane_control {
 
 typedef void (*multilane_flush_done)(void *context, int status);
 
-/* Only messages of the PML are returned: its tags are those from 0x40 to 0x5f. */
-static inline bool multilane_tag_returns(uint8_t tag)
+/* The tags from 0x40 to 0x5f are the PML's. Others are those of osc/rdma, which keeps to the lane
+ * that it chose: that one takes its messages also while it is broken, and returns them. */
+static inline bool multilane_tag_is_of_pml(uint8_t tag)
 {
     return (tag & 0xe0) == 0x40;
 }
 
 /* Takes a message back, in two places, of which the second may be empty. False: no memory. */
-typedef bool (*multilane_returned)(void *context, const void *bytes, size_t length,
+typedef bool (*multilane_returned)(void *context, uint8_t tag, const void *bytes, size_t length,
                                    const void *payload, size_t payload_length);
 
 /* Memory that the job's processes on a node have all mapped, in parts: each process allots what is

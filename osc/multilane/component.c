@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The component of osc/multilane: it refuses device memory, which Open MPI would read and write
  * with the processor. It takes each window, has the best of the other components make it, and
- * stands before those of its functions that are given buffers. */
+ * stands before those of its functions that are given buffers. Where that is osc/rdma, it has the
+ * PML meet the other nodes' processes of the window. */
 #include "osc/multilane/guard.h"
 
 #include <limits.h>
 #include <string.h>
 
 #include "common/compat/named.h"
+#include "common/compat/pml.h"
 #include "common/compat/version.h"
 #include "opal/util/output.h"
 
@@ -42,6 +44,19 @@ static int component_query(struct ompi_win_t *window, void **base, size_t bytes,
     return INT_MAX;
 }
 
+/* osc/rdma keeps to one lane toward each process. When that lane breaks, what it has not delivered
+ * goes by another one, but only toward a process that the PML has met. */
+static int others_meet(const ompi_osc_base_component_t *chosen, ompi_communicator_t *comm)
+{
+    bool is_rdma = strcmp(chosen->osc_version.mca_component_name, "rdma") == 0;
+    int status = OMPI_SUCCESS, came;
+
+    for (int rank = 0; is_rdma && rank < ompi_comm_size(comm) && status == OMPI_SUCCESS; rank++)
+        if (!OPAL_PROC_ON_LOCAL_NODE(ompi_comm_peer_lookup(comm, rank)->super.proc_flags))
+            status = MCA_PML_CALL(iprobe(rank, 0, comm, &came, MPI_STATUS_IGNORE));
+    return status;
+}
+
 /* As Open MPI does it, among all others; but osc/monitoring would choose this one again. */
 static int others_select(struct ompi_win_t *window, void **base, size_t bytes,
                          compat_disp_unit unit, ompi_communicator_t *comm, struct opal_info_t *info,
@@ -68,8 +83,10 @@ static int others_select(struct ompi_win_t *window, void **base, size_t bytes,
             best_priority = priority;
         }
     }
-    return best ? best->osc_select(window, base, bytes, unit, comm, info, flavor, model)
-                : OMPI_ERR_NOT_SUPPORTED;
+    int status = best ? others_meet(best, comm) : OMPI_ERR_NOT_SUPPORTED;
+    return status == OMPI_SUCCESS
+               ? best->osc_select(window, base, bytes, unit, comm, info, flavor, model)
+               : status;
 }
 
 /* Does any process of the window give device memory? Who gave host memory would wait for ever for

@@ -788,8 +788,8 @@ static int lane_receive(struct flaky *lane)
 static void message_end(struct mca_btl_base_endpoint_t *endpoint, struct message *message,
                         multilane_returned returned, void *context)
 {
-    bool is_back = returned && multilane_tag_returns((uint8_t) message->tag) &&
-                   returned(context, message_bytes(message), message->length, NULL, 0);
+    bool is_back = returned && returned(context, (uint8_t) message->tag, message_bytes(message),
+                                        message->length, NULL, 0);
     if (message->descriptor)
         descriptor_end(endpoint, message->descriptor, is_back ? OPAL_SUCCESS : OPAL_ERR_UNREACH);
     free(message);

@@ -35,3 +35,17 @@ test_lab_verbs_event_SOURCES = test/lab/verbs_event.c
 test_lab_verbs_event_CPPFLAGS = $(MPI_CPPFLAGS)
 test_lab_verbs_event_LDFLAGS = $(mpi_link_flags)
 test_lab_verbs_event_LDADD = $(OMPI_LIBS) -ldl
+
+# One-sided operations while lanes come and go.
+check_PROGRAMS += test/lab/windows
+test_lab_windows_SOURCES = test/lab/windows.c
+test_lab_windows_CPPFLAGS = $(MPI_CPPFLAGS)
+test_lab_windows_LDFLAGS = $(mpi_link_flags)
+test_lab_windows_LDADD = $(OMPI_LIBS)
+
+# Messages that are not the PML's, by a lane that comes and goes.
+check_PROGRAMS += test/lab/others
+test_lab_others_SOURCES = test/lab/others.c
+test_lab_others_CPPFLAGS = $(MPI_CPPFLAGS)
+test_lab_others_LDFLAGS = $(mpi_link_flags)
+test_lab_others_LDADD = $(OMPI_LIBS) $(OPAL_LIBS)

@@ -16,6 +16,7 @@ uint64_t standin_now_ns = 1000000000;
 unsigned standin_said, standin_failures;
 char standin_sentence[512];
 bool standin_expects_failures;
+mca_btl_base_tag_t standin_tag;
 bool (*standin_takes)(const mca_btl_base_module_t *btl,
                       const struct mca_btl_base_endpoint_t *endpoint, const unsigned char *bytes,
                       size_t length);
@@ -127,7 +128,7 @@ static int standin_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint
 {
     const mca_btl_base_segment_t *segment = descriptor->des_segments;
     const struct wire_base *base = segment->seg_addr.pval;
-    (void) tag;
+    standin_tag = tag;
     if (standin_takes && !standin_takes(btl, endpoint, segment->seg_addr.pval, segment->seg_len))
         return OPAL_ERR_TEMP_OUT_OF_RESOURCE;
     if (base->type == WIRE_SEEN)

@@ -15,6 +15,9 @@ extern bool (*standin_takes)(const mca_btl_base_module_t *btl,
                              const struct mca_btl_base_endpoint_t *endpoint,
                              const unsigned char *bytes, size_t length);
 
+/* The tag of the last message. */
+extern mca_btl_base_tag_t standin_tag;
+
 /* A peer that is met for the first time, with no lane in the BML; standin_reach gives it one. */
 struct peer *standin_peer(void);
 void standin_reach(struct peer *peer, mca_btl_base_module_t *btl);

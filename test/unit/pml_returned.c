@@ -87,7 +87,7 @@ static void begin(void)
 static bool message_returns(uint8_t type, size_t payload_length)
 {
     const struct wire_base base = {.type = type, .traits = WIRE_STRIPED};
-    return returned(&peer->lanes[0], &base, sizeof(base), payload, payload_length);
+    return returned(&peer->lanes[0], WIRE_TAG, &base, sizeof(base), payload, payload_length);
 }
 
 static const struct wire_base *seen_base(void)
@@ -116,9 +116,21 @@ static void what_is_the_lanes_goes_nowhere(void)
     begin();
     for (size_t i = 0; i < sizeof(types); i++)
         CHECK(message_returns(types[i], 8), "type %u", types[i]);
-    CHECK(returned(&peer->lanes[0], "", 1, NULL, 0), "a short one");
+    CHECK(returned(&peer->lanes[0], WIRE_TAG, "", 1, NULL, 0), "a short one");
     progress_standin_run();
     CHECK(seen_count == 0, "%u are sent", seen_count);
+}
+
+/* Of osc/rdma: nothing is known of its bytes, not even whether they are a header of ours. */
+static void a_message_of_others_keeps_its_tag_and_bytes(void)
+{
+    const struct wire_base base = {.type = WIRE_ASK, .traits = WIRE_STRIPED};
+    begin();
+    CHECK(returned(&peer->lanes[0], 0x61, &base, sizeof(base), payload, 8), "it is not taken");
+    progress_standin_run();
+    CHECK(seen_count == 1 && seen_by == peer->lanes[1].btl && standin_tag == 0x61,
+          "%u times, tag %x", seen_count, standin_tag);
+    CHECK(seen_length == sizeof(base) + 8 && memcmp(seen, &base, sizeof(base)) == 0, "other bytes");
 }
 
 static void it_waits_for_a_lane(void)
@@ -217,6 +229,7 @@ int main(void)
         payload[i] = (char) i;
     it_goes_by_another_lane();
     what_is_the_lanes_goes_nowhere();
+    a_message_of_others_keeps_its_tag_and_bytes();
     it_waits_for_a_lane();
     word_of_a_put_waits_for_the_fence();
     a_lost_peer_gets_none();

@@ -856,10 +856,10 @@ static void note_and_its_answer_carry_counts(void)
 }
 
 /* Slots bring no report at either end. */
-static bool message_returned(void *context, const void *bytes, size_t length, const void *payload,
-                             size_t payload_length)
+static bool message_returned(void *context, uint8_t tag, const void *bytes, size_t length,
+                             const void *payload, size_t payload_length)
 {
-    (void) context, (void) bytes, (void) length, (void) payload, (void) payload_length;
+    (void) context, (void) tag, (void) bytes, (void) length, (void) payload, (void) payload_length;
     return true;
 }
 

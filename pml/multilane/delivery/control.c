@@ -20,6 +20,7 @@ struct control {
     uint32_t looks;    /* tries so far: on a crowded node the time may pass with few of them */
     _Atomic uint32_t holders; /* the pending queue and the lane; the last one frees it */
     bool is_under_way;
+    uint8_t tag; /* WIRE_TAG, or that of osc/rdma, whose message a lane has returned */
     size_t length;
     unsigned char bytes[];
 };
@@ -55,6 +56,11 @@ static bool is_of_lane(const void *bytes)
            type == WIRE_NOTE;
 }
 
+static bool is_ours(const struct control *control)
+{
+    return control->tag == WIRE_TAG;
+}
+
 /* The lane for a message that was written for `lane`. Null: none now. What says that bytes are in
  * place waits, before it goes by another lane, until they cannot be written again. */
 static struct lane *taker(struct lane *lane, const void *bytes, size_t length)
@@ -85,19 +91,31 @@ static bool is_dropped(struct lane *lane, const void *bytes)
     return true;
 }
 
+static struct lane *taker_of(struct control *control)
+{
+    struct lane *lane = control->lane;
+    if (OPAL_UNLIKELY(!is_ours(control)))
+        return lane_is_up(lane) ? lane : peer_lane_instead(lane, control->length);
+    lane = taker(lane, control->bytes, control->length);
+    if (OPAL_UNLIKELY(lane && lane != control->lane))
+        mark_moved(control->bytes);
+    return lane;
+}
+
 static int control_give(struct control *control)
 {
-    if (OPAL_UNLIKELY(is_dropped(control->lane, control->bytes)))
+    if (OPAL_UNLIKELY(is_ours(control) && is_dropped(control->lane, control->bytes)))
         return LANE_LEFT;
-    struct lane *lane = taker(control->lane, control->bytes, control->length);
+    struct lane *lane = taker_of(control);
     if (OPAL_UNLIKELY(!lane))
         return LANE_AGAIN;
-    if (OPAL_UNLIKELY(lane != control->lane))
-        mark_moved(control->bytes);
     control->lane = lane;
     atomic_fetch_add_explicit(&control->holders, 1, memory_order_relaxed); /* control_drop orders */
     control->is_under_way = true;
-    int rc = lane_send_plain(lane, control->bytes, control->length, control_left, control);
+    int rc = OPAL_LIKELY(is_ours(control))
+                 ? lane_send_plain(lane, control->bytes, control->length, control_left, control)
+                 : lane_send_tagged(lane, control->tag, control->bytes, control->length,
+                                    control_left, control);
     if (rc == LANE_UNDER_WAY)
         return rc;
     control->is_under_way = false;
@@ -154,6 +172,7 @@ static struct control *control_new(struct lane *lane, const struct control_messa
     }
     *control = (struct control){.pending = {.retry = control_retry, .is_unsent = true},
                                 .lane = lane,
+                                .tag = WIRE_TAG,
                                 .holders = 1,
                                 .length = message->length};
     memcpy(control->bytes, message->bytes, message->length);
@@ -232,11 +251,11 @@ void control_send(struct lane *lane, uint8_t type, const void *body, size_t leng
     control_send_message(lane, &message);
 }
 
-bool control_returned(void *from, const void *bytes, size_t length, const void *payload,
-                      size_t payload_length)
+bool control_returned(void *from, uint8_t tag, const void *bytes, size_t length,
+                      const void *payload, size_t payload_length)
 {
     struct lane *lane = from;
-    if (length < sizeof(struct wire_base) || is_of_lane(bytes))
+    if (tag == WIRE_TAG && (length < sizeof(struct wire_base) || is_of_lane(bytes)))
         return true;
     struct control *control = malloc(sizeof(*control) + length + payload_length);
     if (!control) { /* the peer would wait for it for ever */
@@ -246,12 +265,14 @@ bool control_returned(void *from, const void *bytes, size_t length, const void *
     }
     *control = (struct control){.pending = {.retry = control_retry, .is_unsent = true},
                                 .lane = lane,
+                                .tag = tag,
                                 .holders = 1,
                                 .length = length + payload_length};
     memcpy(control->bytes, bytes, length);
     if (payload_length)
         memcpy(control->bytes + length, payload, payload_length);
-    mark_moved(control->bytes);
+    if (is_ours(control))
+        mark_moved(control->bytes);
     counter_add(&multilane.resent_messages, 1);
     pending_add(&control->pending);
     return true;

@@ -20,8 +20,8 @@ void control_send_owned(struct lane *lane, uint8_t type, const void *body, size_
 void control_send_expected(struct lane *lane, const struct control_message *message);
 
 /* A lane has broken, and the peer does not have this message: another lane carries a copy. */
-bool control_returned(void *lane, const void *bytes, size_t length, const void *payload,
-                      size_t payload_length);
+bool control_returned(void *lane, uint8_t tag, const void *bytes, size_t length,
+                      const void *payload, size_t payload_length);
 
 /* Tries once: OMPI_SUCCESS; LANE_AGAIN: nothing was done; or an error. */
 int control_try(struct lane *lane, const struct control_message *message);

@@ -17,7 +17,7 @@
  * socket takes the bytes and where it does not. */
 #define WITH_CALLBACK (FIRE_AND_FORGET | MCA_BTL_DES_SEND_ALWAYS_CALLBACK)
 
-static int descriptor_send(struct lane *lane, mca_btl_base_descriptor_t *descriptor,
+static int descriptor_send(struct lane *lane, uint8_t tag, mca_btl_base_descriptor_t *descriptor,
                            bool is_in_place, lane_left left, void *owner)
 {
     struct wire_handle departure;
@@ -27,7 +27,7 @@ static int descriptor_send(struct lane *lane, mca_btl_base_descriptor_t *descrip
         return LANE_AGAIN;
     }
     tsan_release(descriptor); /* the next owner acquires */
-    int rc = lane->btl->btl_send(lane->btl, lane->endpoint, descriptor, WIRE_TAG);
+    int rc = lane->btl->btl_send(lane->btl, lane->endpoint, descriptor, tag);
     /* 1: handed over; 0 and busy: the BTL has queued it. tcp may return an error after it has
      * called back with it: then the owner was told. */
     if (rc >= 0 || rc == OPAL_ERR_RESOURCE_BUSY || !departure_revoke(departure))
@@ -45,7 +45,7 @@ static int descriptor_send(struct lane *lane, mca_btl_base_descriptor_t *descrip
 int lane_send_descriptor(struct lane *lane, mca_btl_base_descriptor_t *descriptor, lane_left left,
                          void *owner)
 {
-    return descriptor_send(lane, descriptor, false, left, owner);
+    return descriptor_send(lane, WIRE_TAG, descriptor, false, left, owner);
 }
 
 int lane_send_in_place(struct lane *lane, mca_btl_base_registration_handle_t *registration,
@@ -58,7 +58,7 @@ int lane_send_in_place(struct lane *lane, mca_btl_base_registration_handle_t *re
         return LANE_AGAIN;
     tsan_acquire(descriptor);
     memcpy(descriptor->des_segments[0].seg_addr.pval, bytes, length);
-    return descriptor_send(lane, descriptor, true, left, owner);
+    return descriptor_send(lane, WIRE_TAG, descriptor, true, left, owner);
 }
 
 /* A refusal means no room; too many bytes it cannot mean, because plans keep to the lane's limit.
@@ -127,17 +127,23 @@ int lane_send_piece(struct lane *lane, const void *header, size_t length, const 
     return lane_send_descriptor(lane, descriptor, left, owner);
 }
 
-int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_left left,
-                    void *owner)
+int lane_send_tagged(struct lane *lane, uint8_t tag, const void *bytes, size_t length,
+                     lane_left left, void *owner)
 {
     mca_btl_base_descriptor_t *descriptor;
-    if (lane_send_immediately(lane, bytes, length) == LANE_LEFT)
-        return LANE_LEFT;
     int rc = lane_fragment(lane, length, &descriptor);
     if (rc != OMPI_SUCCESS)
         return rc;
     memcpy(lane_fragment_bytes(descriptor), bytes, length);
-    return lane_send_descriptor(lane, descriptor, left, owner);
+    return descriptor_send(lane, tag, descriptor, false, left, owner);
+}
+
+int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_left left,
+                    void *owner)
+{
+    return lane_send_immediately(lane, bytes, length) == LANE_LEFT
+               ? LANE_LEFT
+               : lane_send_tagged(lane, WIRE_TAG, bytes, length, left, owner);
 }
 
 void lane_try(struct lane *lane)

@@ -176,6 +176,10 @@ static inline void lane_commit(struct lane *lane, size_t header, size_t payload)
 int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_left left,
                     void *owner);
 
+/* The same for a message of that tag, by a fragment in any case: LANE_LEFT does not come back. */
+int lane_send_tagged(struct lane *lane, uint8_t tag, const void *bytes, size_t length,
+                     lane_left left, void *owner);
+
 /* The same for a piece of a message, whose payload the BTL may send from where it is: it must stay
  * until `left` is called. Sets *size to what the BTL took, which with `all` may not be less. */
 int lane_send_piece(struct lane *lane, const void *header, size_t length, const char *payload,

@@ -4,6 +4,8 @@
 #ifndef MULTILANE_LANE_EVENTS_H
 #define MULTILANE_LANE_EVENTS_H
 
+#include "multilane/extension.h"
+
 #include "common/compat/pml.h"
 
 struct lane;
@@ -16,8 +18,7 @@ struct lane_events {
     /* Something is to go by a lane that has not been proven to lead to its peer. */
     void (*unproven)(struct lane *lane);
     /* A lane that broke gives a message back, see return_to in multilane/extension.h. */
-    bool (*returned)(void *lane, const void *bytes, size_t length, const void *payload,
-                     size_t payload_length);
+    multilane_returned returned;
 };
 
 extern __attribute__((visibility("hidden"))) struct lane_events lane_events;

@@ -3,7 +3,7 @@
 # Two and three hosts with one, two and three rails of different speeds: order and contents over Open MPI's tcp,
 # which carries as long as nothing breaks, and over sock, which goes on where rails are cut.
 # Rails are cut in the same way under each series; what it changes is errors that return, and lanes of two kinds.
-elsewhere_only 'series=rails.@(are-used|ring.2|mix.two-local-two-far|failover.cut|failover.return|sock.@(one-is-cut|leads-nowhere|round-trip|resets)|across.in-turn|whole-job)'
+elsewhere_only 'series=rails.@(are-used|ring.2|mix.two-local-two-far|failover.cut|failover.return|sock.@(one-is-cut|leads-nowhere|round-trip|resets)|across.in-turn|windows.*|whole-job)'
 build_root=$build packages_need iproute2 mount >"$build/rails-packages.log" 2>&1
 rails_reason=$("$top/test/lab/rails" --check 2>&1)
 if [ -n "$rails_reason" ]; then
@@ -314,6 +314,28 @@ beside check "${prefix}rails.sock.resets" rails_failover $rails_times resets --r
 beside check "${prefix}rails.sock.everything" rails_failover $rails_times everything --ranks 4
 beside check "${prefix}rails.sock.unequal" rails_sock 'mix ends' 400,1200
 beside check "${prefix}rails.sock.both-are-silent" rails_sock 'mix ends' 800,800 "${sock_begin[@]}" --at 1:silence:all --at 2.5:repair:all
+# One-sided operations go on where a rail does not: from Open MPI 5.0 on by osc/rdma, which keeps to the lane that it
+# chose. Messages to such a lane, as of osc/rdma, go by the other rail. 4 s each.
+rails_windows() { # RATES EVENT...
+    local output rates=$1
+    shift
+    # shellcheck disable=SC2086
+    output=$(rails_run 2 "$rates" --begin 'windows begin' "$@" -- $one_each --bind-to none $sock $no_osc_ucx -- \
+        "$build/test/lab/windows" 3 2>&1) || { printf '%s\n' "$output"; return 1; }
+    printf '%s\n' "$output"
+    grep -q ', 0 wrong' <<<"$output"
+}
+rails_others() { # EVENT
+    # shellcheck disable=SC2086
+    rails_run 2 800,800 "$@" -- $one_each --bind-to none $sock -- "$build/test/lab/others" 3
+}
+if [ "$series" = 4.1 ]; then no_osc_ucx="--mca osc ^ucx"; else no_osc_ucx=; fi
+beside check "${prefix}rails.windows.only-rail" rails_windows 800 --at 0.5:silence:0 --at 2:repair:0
+beside check "${prefix}rails.windows.cut" rails_windows 800,800 --at 0.5:cut:0
+beside check "${prefix}rails.windows.silent" rails_windows 800,800 --at 0.5:silence:0 --at 2:repair:0
+beside check "${prefix}rails.others.silent" rails_others --begin 'others begin' --at 0.5:silence:0
+beside check "${prefix}rails.others.comes-back" rails_others --begin 'others begin' --at 0.5:cut:0 --at 1.5:repair:0
+beside check "${prefix}rails.others.leads-nowhere" rails_others --at 0:silence:0
 # A network that gives a connection 20 MB/s, of the rail's 100: four carry what four may, also of a stream of
 # messages that are put only because others are under way.
 rails_sock_links() {

@@ -144,6 +144,9 @@ verbs_strict_fails() {
     strict_event lid at=100:lid:0:1,ports=2,retry_ms=50 self,verbs auto
     strict_event gid at=100:gid:0:1,roce=1,ports=2,retry_ms=50 self,verbs auto
     strict_event late-cut at=100:port_down:0:1,ports=2,retry_ms=50,delay_ms=300 self,verbs rndv-put
+    # Messages that are not the PML's, as of osc/rdma, by the port that goes down: they go by the other one.
+    strict mpi mlx5,hosts=2,ports=2,retry_ms=50,at=500:port_down:0:1 verbs.strict.others 2 --mca pml multilane \
+        --mca btl self,verbs --mca mpi_yield_when_idle 1 $lab_osc -- "$build/test/lab/others" 1
     # Each break may take buffers of 16 along, if the pair is destroyed too early.
     for round in 100 150 200; do
         cuts=$cuts,at=$((round - 25)):port_up:0:1,at=$round:port_down:0:1
