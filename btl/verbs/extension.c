@@ -13,7 +13,9 @@ static int extension_attributes(mca_btl_base_module_t *btl, verbs_peer_t *peer,
 
     memset(out, 0, sizeof(*out));
     /* A reliable connection acknowledges data that has reached the other end's memory. */
+    bool is_dead = atomic_load_explicit(&module->dead, memory_order_relaxed);
     out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_FENCE | MULTILANE_CAN_BREAK |
+                        (is_dead ? 0 : MULTILANE_CAN_RENEW) |
                         (module->slot_depth == 0 ? 0 : MULTILANE_CAN_REMOTE_SLOTS) |
                         (!module->dmabuf.pd ? 0 : MULTILANE_CAN_DEVICE_MEMORY);
     out->memory = MODEL_MEMORY_HOST | (!module->dmabuf.pd ? 0 : MODEL_MEMORY_CUDA);

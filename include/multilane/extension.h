@@ -69,7 +69,10 @@ enum multilane_capability {
      * other out of it. What is measured of such copies at the start holds for them. */
     MULTILANE_CAN_RING = 1 << 7,
     /* What is sent behind a put arrives behind its bytes: word of it need not wait for its end. */
-    MULTILANE_CAN_ORDER = 1 << 8
+    MULTILANE_CAN_ORDER = 1 << 8,
+    /* Where it may break, btl_add_procs makes it anew also if no other lane carries the notes of its
+     * fence. As the only lane to a peer it returns messages, which then wait for it. */
+    MULTILANE_CAN_RENEW = 1 << 9
 };
 
 /* A flag of btl_register_mem, by the number that Open MPI has for it where it was built with CUDA.

@@ -37,6 +37,7 @@ static char endpoints[PEERS][LANES];
 static unsigned asked[PEERS][LANES]; /* the last question on each lane */
 static unsigned renewed[LANES];
 static bool answers[LANES], is_lost, other_is_lost;
+static bool renews_alone, is_cut; /* the lanes of `verbs` */
 
 /* --- what lies around --------------------------------------------------------------------------
  */
@@ -110,6 +111,7 @@ static int attributes(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t
                       struct multilane_lane_attributes *out)
 {
     (void) btl, (void) endpoint;
+    out->capabilities = renews_alone ? MULTILANE_CAN_RENEW : 0;
     out->memory = MODEL_MEMORY_HOST;
     out->copied_max_bytes = 64 << 10;
     out->cost[MODEL_BY_SEND].range_count = 1;
@@ -150,8 +152,8 @@ static int verbs_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
     int index = btl == verbs[0] ? 0 : 1;
     (void) reachable;
     CHECK(count == 1 && btl == verbs[index], "%zu processes", count);
-    renewed[index]++;
-    ends[0] = all_lanes[procs[0]->proc_name.vpid - 1][index].endpoint;
+    renewed[index] += !is_cut;
+    ends[0] = is_cut ? NULL : all_lanes[procs[0]->proc_name.vpid - 1][index].endpoint;
     return OPAL_SUCCESS;
 }
 
@@ -189,7 +191,7 @@ static void begin(void)
     memset(renewed, 0, sizeof(renewed));
     memset(closed, 0, sizeof(closed));
     memset(quiet_for_ms, 0, sizeof(quiet_for_ms));
-    is_lost = other_is_lost = false;
+    is_lost = other_is_lost = renews_alone = is_cut = false;
     for (int i = 0; i < LANES; i++)
         answers[i] = true;
     for (int i = 0; i < PEERS; i++)
@@ -303,6 +305,41 @@ static void test_unused_lane_breaks(void)
     pass(1);
     CHECK(lanes[0].lost, "plans do without the lane");
     CHECK(!is_lost, "lane 1 is left");
+    end();
+}
+
+/* The only lane is cut for so long. */
+static void only_lane_breaks(unsigned milliseconds)
+{
+    begin();
+    peer->lane_count = 1;
+    renews_alone = is_cut = true;
+    break_lane(0);
+    pass(milliseconds);
+    is_cut = false;
+}
+
+static void test_only_lane_is_waited_for(void)
+{
+    only_lane_breaks(LOST_MS / 2);
+    CHECK(!is_lost && lanes[0].lost && renewed[0] == 0, "it may come back");
+    answers[0] = true;
+    pass(RENEWED_MS);
+    CHECK(renewed[0] == 1 && lane_is_up(&lanes[0]) && !lanes[0].lost, "it has come back");
+    pass(LONG_MS);
+    CHECK(!is_lost, "the peer answers");
+    only_lane_breaks(LONG_MS);
+    CHECK(is_lost, "it is waited for, though its time is over");
+    end();
+}
+
+static void test_only_lane_that_is_not_made_anew_is_the_peers_end(void)
+{
+    begin();
+    peer->lane_count = 1;
+    break_lane(0);
+    pass(1);
+    CHECK(is_lost, "it is waited for");
     end();
 }
 
@@ -507,6 +544,8 @@ int main(void)
     test_kept_while_it_computes();
     test_kept_while_it_computes_over_one_lane();
     test_unused_lane_breaks();
+    test_only_lane_is_waited_for();
+    test_only_lane_that_is_not_made_anew_is_the_peers_end();
     test_lane_that_delivers_shows_life();
     test_other_end_of_a_broken_lane_is_told();
     test_quiet_lane_is_asked_and_closed();

@@ -57,18 +57,13 @@ static uint8_t most_lanes(void)
     return (uint8_t) (modules < MODEL_LANES_MAX ? modules : MODEL_LANES_MAX);
 }
 
-static bool lane_can(const struct lane *lane, enum multilane_capability capability)
-{
-    struct multilane_lane_attributes attributes = {.capabilities = 0};
-    lane->extension->attributes(lane->btl, lane->endpoint, &attributes);
-    return attributes.capabilities & capability;
-}
-
-/* May it break while the peer lives, and give back what it has not delivered? */
-static bool lane_can_return(const struct lane *lane)
+/* May it break while the peer lives, and give back what it has not delivered? That is for another
+ * lane, or for itself once it is made anew. */
+static bool lane_can_return(const struct lane *lane, bool is_alone)
 {
     return lane->extension && lane->extension->return_to && lane_can(lane, MULTILANE_CAN_BREAK) &&
-           lane_can(lane, MULTILANE_CAN_FENCE);
+           lane_can(lane, MULTILANE_CAN_FENCE) &&
+           (!is_alone || lane_can(lane, MULTILANE_CAN_RENEW));
 }
 
 /* Does it take what was cut for the lanes before it, which may return it? One that comes late may
@@ -90,8 +85,8 @@ static uint32_t not_offered(const struct lane *lane)
 }
 
 /* Decides, once per lane, whether it returns messages; each must fit every other lane. Those from
- * `first` on are new. One that was alone stays as it is when another comes: what it has taken was
- * not kept, so its end is still the peer's. */
+ * `first` on are new. One of sock that was alone stays as it is when another comes: what it has
+ * taken was not kept, so its end is still the peer's. */
 static void lanes_return(struct peer *peer, uint8_t first, uint8_t count)
 {
     size_t largest = SIZE_MAX;
@@ -102,11 +97,11 @@ static void lanes_return(struct peer *peer, uint8_t first, uint8_t count)
         if (lane_sends(lane) && lane->largest < largest)
             largest = lane->largest;
     }
-    if (senders < 2 || !parameters.failover)
+    if (!parameters.failover)
         return;
     for (int i = first; i < count; i++) {
         struct lane *lane = &peer->lanes[i];
-        if (!lane_sends(lane) || !lane_can_return(lane))
+        if (!lane_sends(lane) || !lane_can_return(lane, senders == 1))
             continue;
         lane->largest = largest;
         lane_return(lane);

@@ -151,6 +151,13 @@ void lane_try(struct lane *lane)
     lane_events.unproven(lane);
 }
 
+bool lane_can(const struct lane *lane, enum multilane_capability capability)
+{
+    struct multilane_lane_attributes attributes = {.capabilities = 0};
+    lane->extension->attributes(lane->btl, lane->endpoint, &attributes);
+    return attributes.capabilities & capability;
+}
+
 bool lane_is_proven(const struct lane *lane, char *why, size_t room)
 {
     return !lane_is_tried(lane) || lane->extension->is_proven(lane->btl, lane->endpoint, why, room);

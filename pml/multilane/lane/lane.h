@@ -276,6 +276,9 @@ uint32_t lane_number(const mca_btl_base_module_t *btl);
 /* Is this process asked to empty it? */
 bool lane_is_to_drain(const mca_btl_base_module_t *btl);
 
+/* Of a lane with an extension. */
+bool lane_can(const struct lane *lane, enum multilane_capability capability);
+
 /* Tries whether it leads to the peer. */
 void lane_try(struct lane *lane);
 

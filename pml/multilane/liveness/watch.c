@@ -5,8 +5,8 @@
  * If nothing that is under way on a lane of ours has arrived for T/2, every lane is asked
  * (WIRE_ASK). Once one lane has answered, another one that does not for T/2 more is closed, as
  * broken, returns its messages, and new plans do without it. So is a lane whose BTL reports an
- * error. It is made anew while another one is left, and is silent until it answers. A lane of Open
- * MPI that breaks is the end of the peer.
+ * error. It is made anew, and is silent until it answers; where it is the only one, its messages
+ * wait for that. A lane of Open MPI that breaks is the end of the peer.
  *
  * A lane whose BTL must first try whether it leads to the peer is unproven, and carries nothing. If
  * it still is PROOF_NS after another lane carries, it is silent. */
@@ -165,6 +165,15 @@ static bool any_lane_left(const struct peer *peer)
     return false;
 }
 
+/* May a broken one be made anew without another one? */
+static bool any_lane_may_return(const struct peer *peer)
+{
+    for (int i = 0; i < peer_lane_count(peer); i++)
+        if (peer->lanes[i].returns && lane_can(&peer->lanes[i], MULTILANE_CAN_RENEW))
+            return true;
+    return false;
+}
+
 static bool any_lane_is_up(const struct peer *peer)
 {
     for (int i = 0; i < peer_lane_count(peer); i++)
@@ -208,10 +217,12 @@ static void look_unproven(struct liveness *liveness, struct lane *lane, struct l
         (void) lane_state_set(liveness, lane, LANE_SILENT, why);
 }
 
-/* One that is tried before it carries anything may come back, or not, at any time. */
+/* One that is tried before it carries anything may come back, or not, at any time; and where none
+ * carries, all wait for it. */
 static uint64_t renew_after_ns(const struct lane *lane)
 {
-    return lane_is_tried(lane) ? suspect_ns() / 4 : RENEW_AFTER * suspect_ns();
+    return lane_is_tried(lane) || !any_lane_is_up(lane->peer) ? suspect_ns() / 4
+                                                              : RENEW_AFTER * suspect_ns();
 }
 
 static void look_lane(struct liveness *liveness, struct lane *lane, struct look *look)
@@ -241,9 +252,8 @@ static void look_lane(struct liveness *liveness, struct lane *lane, struct look 
             lane_ask(liveness, lane, look);
         }
     }
-    /* Also where only silent lanes are left: they may never come back. */
-    if (lane_state(lane) == LANE_BROKEN && lane->returns && lane->index < 64 &&
-        any_lane_left(liveness->peer)) {
+    /* Also where only silent lanes are left, or none: they may never come back. */
+    if (lane_state(lane) == LANE_BROKEN && lane->returns && lane->index < 64) {
         look->keep = true;
         if (look->now - mine->noted_ns >= NOTE_NS) {
             mine->noted_ns = look->now;
@@ -261,7 +271,7 @@ static void look_lane(struct liveness *liveness, struct lane *lane, struct look 
  */
 static void look_lost(struct liveness *liveness, struct look *look)
 {
-    if (!any_lane_left(liveness->peer)) {
+    if (!any_lane_left(liveness->peer) && !any_lane_may_return(liveness->peer)) {
         look->is_lost = true;
         snprintf(look->why, sizeof(look->why), "no lane is left");
         return;
@@ -285,6 +295,14 @@ static void look_at(struct liveness *liveness, struct look *look)
         look_lane(liveness, &liveness->peer->lanes[i], look);
     look_lost(liveness, look);
     look->ask = liveness->ask;
+}
+
+static const char *change_for_worse(const struct peer *peer)
+{
+    return any_lane_left(peer) ? "is left out, and what it carried goes over the other lanes"
+           : any_lane_may_return(peer)
+               ? "is left out, and messages wait until it works again (pml_multilane_lost_s)"
+               : "is left out";
 }
 
 /* Makes new plans for lanes that have changed, and prints the change. */
@@ -311,10 +329,8 @@ static void act_on_changes(struct liveness *liveness)
         if (!is_up)
             lane_close(&peer->lanes[i]);
         if (said)
-            lane_say(&peer->lanes[i],
-                     is_up ? "is used again"
-                           : "is left out, and what it carried goes over the other lanes",
-                     why, said == SAID_MAX);
+            lane_say(&peer->lanes[i], is_up ? "is used again" : change_for_worse(peer), why,
+                     said == SAID_MAX);
         tool_event_raise(is_up ? TOOL_LANE_RETURNED : TOOL_LANE_LOST, &peer->name, i);
     }
 }

@@ -134,6 +134,24 @@ strict_ports_in_turn() {
     wait $job && grep ', 0 wrong' "$said" && grep 'is used again' "$said" || { cat "$said"; false; }
 }
 
+# The only lane to a process flaps: it is connected anew, and what it had not delivered goes over it again. 0.4 s each time.
+# shellcheck disable=SC2086
+strict_only_lane_flaps() { # TIMES PROTOCOL
+    local said=$build/only-lane-flaps.$2 job status i event="$build/test/fake/strict_do $MULTILANE_STRICT_FABRIC"
+    : >"$said"
+    mpirun_run 2 --mca pml multilane $verbs $lab_osc --mca mpi_yield_when_idle 1 --mca pml_multilane_suspect_ms 100 \
+        --mca pml_multilane_protocol "$2" -- "$build/test/lab/rails_mix" --seconds $(($1 * 2 / 5 + 2)) --longest 300000 >"$said" 2>&1 &
+    job=$!
+    soon "$said" 'mix begins' && for ((i = 0; i < $1; i++)); do
+        $event port_down 0 1 && sleep 0.06 && $event port_up 0 1 && sleep 0.3 || break
+    done
+    wait $job
+    status=$?
+    tail -n 4 "$said"
+    echo "the connection broke $(grep -c 'is lost:' "$said") times at an end"
+    [ $status = 0 ] && grep ', 0 wrong' "$said" && [ "$(grep -c 'is lost:' "$said")" -ge $(($1 / 2)) ]
+}
+
 verbs_strict_fails() {
     local protocol cuts=at=50:port_down:0:1 round
     for protocol in rndv-put ${MULTILANE_LONG:+rndv-get rndv-am}; do
@@ -144,6 +162,16 @@ verbs_strict_fails() {
     strict_event lid at=100:lid:0:1,ports=2,retry_ms=50 self,verbs auto
     strict_event gid at=100:gid:0:1,roce=1,ports=2,retry_ms=50 self,verbs auto
     strict_event late-cut at=100:port_down:0:1,ports=2,retry_ms=50,delay_ms=300 self,verbs rndv-put
+    for protocol in auto rndv-put ${MULTILANE_LONG:+rndv-get rndv-am eager-zcopy}; do
+        strict check mlx5,hosts=2,retry_ms=20 "${prefix}verbs.strict.only-lane.$protocol" strict_only_lane_flaps \
+            $((${MULTILANE_LONG:+90} + 10)) $protocol
+    done
+    strict mpi_fails mlx5,hosts=2,retry_ms=20,at=60:port_down:0:1 verbs.strict.only-lane.lost \
+        'counts as failed: no lane answered for 2 s' 2 --mca pml multilane --mca btl self,verbs $lab_osc \
+        --mca pml_multilane_lost_s 2 -- "$build/test/lab/rails_mix" --seconds 20
+    strict mpi_fails mlx5,hosts=2,retry_ms=20,at=60:fatal:0:1 verbs.strict.only-lane.dead \
+        'counts as failed: no lane is left' 2 --mca pml multilane --mca btl self,verbs $lab_osc -- \
+        "$build/test/lab/rails_mix" --seconds 20
     # Messages that are not the PML's, as of osc/rdma, by the port that goes down: they go by the other one.
     strict mpi mlx5,hosts=2,ports=2,retry_ms=50,at=500:port_down:0:1 verbs.strict.others 2 --mca pml multilane \
         --mca btl self,verbs --mca mpi_yield_when_idle 1 $lab_osc -- "$build/test/lab/others" 1
@@ -419,14 +447,14 @@ lab_no_memory() {
             "$side" "$build/test/mpi/in_place" verbs
 }
 
-# The receivers of puts say that they are ready by slots in the senders' memory, over one rail: over several
-# each message is counted.
+# The receivers of puts say that they are ready by slots in the senders' memory, where nothing is kept for failover:
+# else each message is counted.
 lab_slots() {
     local some='[1-9][0-9]* slots written, [1-9]'
     lab_has_slots || some='0 slots written, 0'
     # shellcheck disable=SC2086
     LAB_RAILS=0 lab verbs.traffic.rndv-put mpi_says "$some" 2 -x LAB_RAILS --mca pml multilane $verbs \
-        $lab_osc --mca pml_multilane_protocol rndv-put --mca btl_base_verbose 10 -- \
+        $lab_osc --mca pml_multilane_protocol rndv-put --mca pml_multilane_failover 0 --mca btl_base_verbose 10 -- \
         $side "$build/test/mpi/traffic" --seeds 1 --batches 8
 }
 
