@@ -70,8 +70,8 @@ enum multilane_capability {
     MULTILANE_CAN_RING = 1 << 7,
     /* What is sent behind a put arrives behind its bytes: word of it need not wait for its end. */
     MULTILANE_CAN_ORDER = 1 << 8,
-    /* Where it may break, btl_add_procs makes it anew also if no other lane carries the notes of its
-     * fence. As the only lane to a peer it returns messages, which then wait for it. */
+    /* Where it may break, btl_add_procs makes it anew also if no other lane carries the notes of
+     * its fence. As the only lane to a peer it returns messages, which then wait for it. */
     MULTILANE_CAN_RENEW = 1 << 9
 };
 
