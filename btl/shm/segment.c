@@ -88,13 +88,19 @@ static int memfd_open(void)
     return fd < 0 && errno == EINVAL ? memfd_create("multilane", flags) : fd;
 }
 
+/* Whether the call itself is refused, as by a filter, and not what it was to do. */
+static bool is_refused(int error)
+{
+    return error == EPERM || error == ENOSYS || error == EOPNOTSUPP;
+}
+
 /* Whether peers may map it: it is sealed, or cannot be, as a file in /dev/shm, which is trusted to
- * stay. */
+ * stay. Where the question is refused it is trusted as well. */
 static bool memory_stays(int descriptor)
 {
     int seals = fcntl(descriptor, F_GET_SEALS);
 
-    return seals >= 0 && (seals & (F_SEAL_SHRINK | F_SEAL_SEAL)) != 0;
+    return seals < 0 ? is_refused(errno) : (seals & (F_SEAL_SHRINK | F_SEAL_SEAL)) != 0;
 }
 
 /* The descriptor, if its memory could be made so large; closes it otherwise. */
@@ -143,12 +149,6 @@ static struct flock lock_of(uint64_t offset)
 {
     return (struct flock){
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) offset, .l_len = 1};
-}
-
-/* Whether the call itself is refused, as by a filter, and not what it was to do. */
-static bool is_refused(int error)
-{
-    return error == EPERM || error == ENOSYS || error == EOPNOTSUPP;
 }
 
 /* Where locks are refused there is none, and *locked says so. */

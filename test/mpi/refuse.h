@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
@@ -73,6 +74,12 @@ static inline int process_hide(void)
     return 0 == syscall(SYS_capset, &header, data) ? prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) : -1;
 }
 
+/* As a daemon that drops its rights; only root can. */
+static inline int rights_drop(void)
+{
+    return setgroups(0, NULL) == 0 && setgid(65534) == 0 ? setuid(65534) : -1;
+}
+
 /* What an administrator may refuse, by its name: 0, or -1 and errno. */
 static inline int refuse(const char *what, unsigned error)
 {
@@ -85,6 +92,7 @@ static inline int refuse(const char *what, unsigned error)
         {"no-fallocate", SYS_fallocate, SYS_fallocate},
         {"no-random", SYS_getrandom, SYS_getrandom},
         {"no-pidfd", SYS_pidfd_open, SYS_pidfd_open},
+        {"no-fcntl", SYS_fcntl, SYS_fcntl},
     };
 
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
@@ -98,6 +106,8 @@ static inline int refuse(const char *what, unsigned error)
         return futex_refuse();
     if (strcmp(what, "hide") == 0)
         return process_hide();
+    if (strcmp(what, "setuid") == 0)
+        return rights_drop();
     errno = EINVAL;
     return -1;
 }

@@ -143,12 +143,12 @@ shm_confined() {
     done
     # Each call that has another way, refused from the start, and from MPI_Init on as by a daemon that
     # drops its rights.
-    for call in seals memfd fallocate locks random pidfd; do
+    for call in seals memfd fallocate locks random pidfd fcntl; do
         mpi shm.no-$call.2 2 $shm -- "$confine" no-$call "$shm_sizes" 997
         mpi shm.no-$call.5 5 --mca pml multilane --mca btl self,shm -- "$confine" no-$call:enosys "$ring" 3
         mixed self,shm shm.no-$call.one "$confine" no-$call "$shm_sizes" 97
     done
-    for call in no-memfd no-fallocate no-locks no-pidfd no-copy hide; do
+    for call in no-memfd no-fallocate no-locks no-pidfd no-fcntl no-copy hide $([ "$(id -u)" != 0 ] || echo setuid); do
         for n in 2 4; do
             mpi shm.later-$call.$n $n --mca pml multilane --mca btl self,shm -- shm_sizes 997 later $call
         done
