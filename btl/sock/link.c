@@ -575,7 +575,7 @@ static void outage_say(sock_peer_t *peer, uint64_t down_ms)
 /* Under the peer's lock: why it is to be given up, or NULL. */
 static const char *gives_up(sock_peer_t *peer, uint64_t now_ms)
 {
-    if (peer->is_spare && peer->is_tried && !peer->was_linked && sock_queue_is_empty(peer))
+    if (peer->is_spare && peer->is_tried && !peer->was_linked && !sock_queue_has_others(peer))
         return NULL; /* nothing waits for it */
     if (peer->refused_since_ms != 0 && now_ms - peer->refused_since_ms >= REFUSED_MS)
         return "it refuses connections; its process has probably ended";

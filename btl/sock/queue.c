@@ -36,6 +36,18 @@ bool sock_queue_is_empty(const sock_peer_t *peer)
            opal_list_is_empty((opal_list_t *) &peer->sent);
 }
 
+bool sock_queue_has_others(const sock_peer_t *peer)
+{
+    struct sock_work *work;
+
+    OPAL_LIST_FOREACH(work, &peer->pending, struct sock_work)
+    {
+        if (!work->is_put && !multilane_tag_is_of_pml(header_of(work)->tag))
+            return true;
+    }
+    return false;
+}
+
 void sock_queue_add(sock_peer_t *peer, struct sock_work *work)
 {
     header_of(work)->number = peer->next_number++;

@@ -382,6 +382,8 @@ void sock_queue_rewind(sock_peer_t *peer);
 void sock_queue_take(sock_peer_t *peer, opal_list_t *works);
 /* Those as well: the thread that holds one ends it. */
 void sock_queue_drop(sock_peer_t *peer, opal_list_t *works);
+/* Does a message wait that is not the PML's? */
+bool sock_queue_has_others(const sock_peer_t *peer);
 /* Is nothing kept? */
 bool sock_queue_is_empty(const sock_peer_t *peer);
 /* When the other end will have what is kept and `more`, in seconds from now: by the rate at which

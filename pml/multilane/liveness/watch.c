@@ -315,11 +315,16 @@ static void act_on_changes(struct liveness *liveness)
         OPAL_THREAD_LOCK(&liveness->lock);
         bool has_changed = mine->has_changed;
         bool is_up = lane_is_up(&peer->lanes[i]);
+        bool is_news = is_up == lane_is_out(&peer->lanes[i], LANE_OUT_DOWN);
         mine->has_changed = false;
         memcpy(why, mine->why, sizeof(why));
         OPAL_THREAD_UNLOCK(&liveness->lock);
         if (!has_changed)
             continue;
+        if (!is_news) { /* it broke again before it has answered */
+            lane_close(&peer->lanes[i]);
+            continue;
+        }
         /* Prints only the first changes: a lane may come and go for hours. */
         uint32_t said = mine->said < SAID_MAX ? ++mine->said : 0;
         counter_add(is_up ? &multilane.lanes_returned : &multilane.lanes_lost, 1);
