@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "common/sum/crc32c.h"
+
 /* Estimates until the start, a profile or the job's own traffic gives better values. */
 #define LATENCY_S        20e-6
 #define OVERHEAD_S       5e-6
@@ -89,6 +91,13 @@ static int poll_peer(mca_btl_base_module_t *btl, sock_peer_t *peer)
     return sock_progress_peer(peer);
 }
 
+static void check_by(bool (*is_right)(mca_btl_base_module_t *btl, sock_peer_t *peer, uint8_t tag,
+                                      const void *bytes, size_t length))
+{
+    crc32c_begin();
+    sock.is_right = is_right;
+}
+
 MULTILANE_EXTENSION_DEFINE(sock) = {
     MULTILANE_EXTENSION_HEAD,
     .attributes = attributes,
@@ -104,4 +113,5 @@ MULTILANE_EXTENSION_DEFINE(sock) = {
     .under_way = under_way,
     .return_to = sock_link_return_to,
     .quiet_ms = sock_link_quiet_ms,
+    .check_by = check_by,
 };

@@ -32,6 +32,8 @@ static bool header_is_good(const sock_peer_t *peer, const struct frame_header *h
 {
     const mca_btl_base_module_t *btl = &peer->module->super;
 
+    if (header->flags & FRAME_CHECKED && header->check != sock_frame_check(header))
+        return false;
     switch (header->kind) {
     case FRAME_MESSAGE:
         return header->length <= btl->btl_max_send_size && header->number == peer->have + 1;
@@ -180,6 +182,12 @@ static void frame_take(struct taking *taking, unsigned char *bytes)
 {
     const struct frame_header *header = (const struct frame_header *) (void *) bytes;
 
+    if (OPAL_UNLIKELY(sock.is_right != NULL) && header->kind == FRAME_MESSAGE &&
+        !sock.is_right(&taking->peer->module->super, taking->peer, header->tag,
+                       bytes + sizeof(*header), header->length)) {
+        taking->broken = "it brings a message whose sum is wrong";
+        return;
+    }
     word_heard(taking, header);
     if (header->kind == FRAME_MESSAGE)
         message_take(taking, header, bytes + sizeof(*header));
@@ -197,6 +205,8 @@ static size_t frame_wants(struct taking *taking, const unsigned char *bytes, siz
     if (header_is_good(taking->peer, header))
         return whole_bytes(header);
     taking->broken = "it sends what is no message";
+    if (sock.is_right)
+        (void) sock.is_right(&taking->peer->module->super, taking->peer, 0, NULL, 0);
     return 0;
 }
 

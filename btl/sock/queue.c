@@ -87,6 +87,16 @@ static void work_gather(struct gathering *all, struct sock_work *work, size_t sk
     }
 }
 
+/* Just before it is written. */
+static void header_finish(struct frame_header *header, uint32_t have)
+{
+    header->have = have;
+    if (OPAL_LIKELY(!sock.is_right))
+        return;
+    header->flags |= FRAME_CHECKED;
+    header->check = sock_frame_check(header);
+}
+
 static void gather(sock_peer_t *peer, struct gathering *all)
 {
     size_t skip = peer->written;
@@ -103,7 +113,7 @@ static void gather(sock_peer_t *peer, struct gathering *all)
         if (all->count + 3 > PARTS_MOST || all->bytes >= GATHER_BYTES)
             return;
         if (skip == 0)
-            header_of(work)->have = peer->have;
+            header_finish(header_of(work), peer->have);
         work_gather(all, work, skip);
         skip = 0;
     }
@@ -156,8 +166,8 @@ static bool ack_begin(sock_peer_t *peer)
     if (!peer->owes && !peer->asks && !says_bye)
         return false;
     peer->ack = (struct frame_header){.kind = says_bye ? FRAME_BYE : FRAME_ACK,
-                                      .flags = peer->asks ? FRAME_WANTS_ACK : 0,
-                                      .have = peer->have};
+                                      .flags = peer->asks ? FRAME_WANTS_ACK : 0};
+    header_finish(&peer->ack, peer->have);
     peer->ack_left = sizeof(peer->ack);
     peer->asks = false;
     if (says_bye)

@@ -57,13 +57,14 @@ enum frame_kind {
 };
 
 #define FRAME_WANTS_ACK 1u /* the sender waits for the word of what was received */
+#define FRAME_CHECKED   2u /* `check` is that of the header */
 
 struct frame_header {
     uint32_t length; /* of what follows, less the padding */
     uint8_t kind;    /* enum frame_kind */
     uint8_t tag;
     uint8_t flags;
-    uint8_t reserved;
+    uint8_t check;
     uint32_t number; /* of messages and puts, from 1 */
     uint32_t have;   /* frames that the sender of this one has received */
 };
@@ -79,6 +80,9 @@ struct frame_target {
 /* Frames begin at multiples of this, so that their bytes lie aligned in the receiver's buffer. */
 #define FRAME_ALIGNMENT       8u
 #define FRAME_PADDING(length) (-(size_t) (length) & (FRAME_ALIGNMENT - 1))
+
+/* sock.c */
+uint8_t sock_frame_check(const struct frame_header *header);
 
 /* --- registrations --- */
 
@@ -267,6 +271,9 @@ struct sock_state {
     uint32_t module_count;
     opal_free_list_t small, large;
     bool lists_ready;
+    /* The extension's check_by; NULL: nothing is checked. Written before there are connections. */
+    bool (*is_right)(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *peer, uint8_t tag,
+                     const void *bytes, size_t length);
     bool is_ending; /* who was told of messages and ends may be gone */
 
     int poll_fd;

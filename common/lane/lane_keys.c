@@ -14,6 +14,7 @@
 
 const struct key lane_keys[] = {
     {"use", KEY_USE, offsetof(struct model_lane, use)},
+    {"verify", KEY_YES_NO, offsetof(struct model_lane, verify)},
     {"can", KEY_ABILITIES, offsetof(struct model_lane, can)},
     {"reach", KEY_MEMORIES, offsetof(struct model_lane, reach)},
     {"distance", KEY_COUNT, offsetof(struct model_lane, distance)},

@@ -88,6 +88,7 @@ struct model_lane {
     uint32_t can;   /* enum model_ability */
     uint32_t reach; /* enum model_memory */
     uint32_t use;   /* enum model_use */
+    bool verify;    /* its messages have sums */
 
     uint32_t distance; /* of its device from this process; 0 is near */
     uint32_t card;     /* lanes of one number other than 0 are ports of one card */

@@ -329,6 +329,14 @@ struct multilane_extension {
      * this one. */
     uint64_t (*quiet_ms)(struct mca_btl_base_module_t *btl,
                          struct mca_btl_base_endpoint_t *endpoint);
+    /* Of a BTL that keeps each message until the other end has said that it has it. Before a
+     * message of the PML counts as received, `is_right` is asked: after false it was not received,
+     * the connection breaks, and the message comes again, as any that was lost with it. `bytes`
+     * null: what the BTL itself wrote before the message is wrong. Once, before the first message,
+     * and no lock is held when `is_right` is called, which may send. */
+    void (*check_by)(bool (*is_right)(struct mca_btl_base_module_t *btl,
+                                      struct mca_btl_base_endpoint_t *endpoint, uint8_t tag,
+                                      const void *bytes, size_t length));
 };
 
 #endif

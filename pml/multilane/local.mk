@@ -27,6 +27,7 @@ multilane_sources = \
 	pml/multilane/lane/extension.c pml/multilane/lane/extension.h \
 	pml/multilane/lane/lane.c pml/multilane/lane/lane.h \
 	pml/multilane/lane/lane_events.c pml/multilane/lane/lane_events.h \
+	pml/multilane/lane/summed.c pml/multilane/lane/summed.h \
 	pml/multilane/lane/transfer.c pml/multilane/lane/transfer.h \
 	pml/multilane/peer/control_message.c pml/multilane/peer/control_message.h \
 	pml/multilane/peer/peer.c pml/multilane/peer/peer.h \
@@ -97,6 +98,7 @@ multilane_sources = \
 	pml/multilane/liveness/schedule.c pml/multilane/liveness/schedule.h \
 	pml/multilane/liveness/unmet_senders.c pml/multilane/liveness/unmet_senders.h \
 	pml/multilane/liveness/watch.c pml/multilane/liveness/watch.h \
+	pml/multilane/liveness/wrong.c pml/multilane/liveness/wrong.h \
 	pml/multilane/liveness/worse.c pml/multilane/liveness/worse.h \
 	pml/multilane/report/calibrate_hook.c pml/multilane/report/report.h \
 	pml/multilane/report/collectives.c \

@@ -46,7 +46,7 @@
 /* Faults are parts of 10,000 messages; turns are calls of progress. */
 static struct {
     int seed, lanes, delay, busy, fail, die;
-    int sleep_turns, lost_ms, spared, rma, goodbye;
+    int sleep_turns, lost_ms, spared, rma, goodbye, flip;
 } faults = {.seed = 1, .lanes = 2, .sleep_turns = 20000, .spared = 1};
 
 static const struct param params[] = {
@@ -57,6 +57,8 @@ static const struct param params[] = {
     {"fail", PARAM_INT, &faults.fail, NULL, "how many break their lane, which says so"},
     {"die", PARAM_INT, &faults.die, NULL,
      "after how many a lane loses all, until it is made anew and sleep_turns are over"},
+    {"flip", PARAM_INT, &faults.flip, NULL,
+     "how many arrive with a wrong bit; of gets and puts, how many copy one"},
     {"lost_ms", PARAM_INT, &faults.lost_ms, NULL,
      "after so long a lane that loses all breaks by itself; 0: never"},
     {"rma", PARAM_INT, &faults.rma, NULL, "1: gets and puts as well"},
@@ -69,8 +71,10 @@ static const struct param params[] = {
 struct packet {
     pid_t from;
     uint32_t session;
-    uint32_t have; /* messages of that session that its sender has received */
-    uint32_t tag;  /* 0: no message, only the above */
+    uint32_t have;   /* messages of that session that its sender has received */
+    uint32_t again;  /* and it wants those behind them again */
+    uint32_t tag;    /* 0: no message, only the above */
+    uint32_t number; /* of the message in the session */
 };
 
 /* Kept until the other end has it. */
@@ -111,6 +115,7 @@ struct mca_btl_base_endpoint_t {
     pid_t pid;
     uint32_t session;
     uint32_t acknowledged, have, told; /* messages of the session */
+    bool wants_again;                  /* the last that came was wrong */
     bool is_linked;                    /* the other end is in the session, too */
     bool is_cut;                       /* a message was lost */
     bool is_broken, tells;             /* `tells`: and the PML is to hear of it */
@@ -128,7 +133,8 @@ struct flaky {
     mca_btl_base_module_t super;
     int index;
     int fd;
-    opal_mutex_t lock; /* guards what follows */
+    opal_mutex_t receiving; /* one thread at a time; taken before the lock */
+    opal_mutex_t lock;      /* guards what follows */
     uint64_t chance;
     uint64_t turn;
     uint64_t awake_turn; /* until then all is lost */
@@ -228,6 +234,27 @@ static enum flaky_fault fault_now(struct mca_btl_base_endpoint_t *endpoint)
     return plan.fault;
 }
 
+/* --- wrong bits ---------------------------------------------------------------------------------
+ */
+
+static bool (*is_right)(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                        uint8_t tag, const void *bytes, size_t length);
+static _Atomic unsigned flips;
+
+unsigned mca_btl_flaky_flips(void)
+{
+    return atomic_load_explicit(&flips, memory_order_relaxed);
+}
+
+static void flip(struct flaky *lane, void *bytes, size_t length)
+{
+    uint64_t bit = length > 0 ? chance_next(&lane->chance) % (8 * length) : 0;
+    if (length == 0)
+        return;
+    ((unsigned char *) bytes)[bit / 8] ^= (unsigned char) (1u << bit % 8);
+    atomic_fetch_add_explicit(&flips, 1, memory_order_relaxed);
+}
+
 /* --- messages -----------------------------------------------------------------------------------
  */
 
@@ -276,6 +303,7 @@ static void session_begin(struct mca_btl_base_endpoint_t *endpoint, uint32_t ses
     endpoint->session = session;
     endpoint->acknowledged = endpoint->have = endpoint->told = endpoint->their_have = 0;
     endpoint->is_linked = session == 1;
+    endpoint->wants_again = false;
     endpoint->is_cut = endpoint->is_broken = endpoint->tells = endpoint->is_fenced = false;
 }
 
@@ -344,6 +372,12 @@ static void acknowledge(struct mca_btl_base_endpoint_t *endpoint, uint32_t have)
     }
 }
 
+/* What the other end does not have goes again, before what waits. */
+static void send_again(struct mca_btl_base_endpoint_t *endpoint)
+{
+    opal_list_join(&endpoint->waiting, opal_list_get_first(&endpoint->waiting), &endpoint->sent);
+}
+
 /* Does the other end say that nothing of this session will come from it? Where none was linked it
  * has sent nothing. */
 static bool is_fenced(const struct mca_btl_base_endpoint_t *endpoint)
@@ -387,13 +421,19 @@ static bool packet_goes(struct mca_btl_base_endpoint_t *endpoint, uint32_t tag,
                         unsigned char *bytes, size_t length)
 {
     const struct packet packet = {
-        .from = getpid(), .session = endpoint->session, .have = endpoint->have, .tag = tag};
+        .from = getpid(),
+        .session = endpoint->session,
+        .have = endpoint->have,
+        .again = endpoint->wants_again,
+        .tag = tag,
+        .number = endpoint->acknowledged + (uint32_t) opal_list_get_size(&endpoint->sent) + 1};
     memcpy(bytes, &packet, sizeof(packet));
     ssize_t sent = sendto(endpoint->lane->fd, bytes, sizeof(packet) + length, MSG_DONTWAIT,
                           (struct sockaddr *) &endpoint->to, endpoint->to_length);
     if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS))
         return false;
     endpoint->told = endpoint->have;
+    endpoint->wants_again = false;
     return true;
 }
 
@@ -402,7 +442,7 @@ static void word_say(struct mca_btl_base_endpoint_t *endpoint)
 {
     unsigned char word[sizeof(struct packet)];
     bool greets = !endpoint->is_linked && endpoint->lane->turn % GREET_TURNS == 0;
-    if (endpoint->is_broken || (endpoint->told == endpoint->have && !greets))
+    if (endpoint->is_broken || (endpoint->told == endpoint->have && !greets && !endpoint->wants_again))
         return;
     if (endpoint->is_cut || is_silent(endpoint->lane))
         endpoint->told = endpoint->have;
@@ -481,7 +521,8 @@ static int waiting_go(struct mca_btl_base_endpoint_t *endpoint)
         OPAL_THREAD_UNLOCK(&endpoint->lane->lock);
         if (!has_gone)
             return count;
-        descriptor_end(endpoint, descriptor, OPAL_SUCCESS);
+        if (descriptor) /* else it has gone before */
+            descriptor_end(endpoint, descriptor, OPAL_SUCCESS);
     }
 }
 
@@ -625,6 +666,21 @@ static int copy_make(const struct mca_btl_base_endpoint_t *endpoint, const struc
     return done == (ssize_t) copied->size ? OPAL_SUCCESS : OPAL_ERROR;
 }
 
+/* A wrong bit where it was copied to. */
+static void copied_flip(struct mca_btl_base_endpoint_t *endpoint, const struct copied *copied)
+{
+    unsigned char byte;
+    uint64_t at = chance_next(&endpoint->lane->chance) % copied->size;
+    struct copied one = *copied;
+    one.local = copied->gets ? (unsigned char *) copied->local + at : &byte;
+    one.remote += at;
+    one.size = 1;
+    byte = ((unsigned char *) copied->local)[at];
+    flip(endpoint->lane, one.local, 1);
+    if (!copied->gets)
+        (void) copy_make(endpoint, &one);
+}
+
 static void copied_end(struct mca_btl_base_endpoint_t *endpoint, struct copied *copied, int status)
 {
     if (copied->callback)
@@ -655,6 +711,8 @@ static int copied_go(struct mca_btl_base_endpoint_t *endpoint)
         struct copied *copied = copied_take(endpoint);
         if (copied)
             status = copy_make(endpoint, copied);
+        if (copied && happens(endpoint->lane, faults.flip))
+            copied_flip(endpoint, copied);
         OPAL_THREAD_UNLOCK(&endpoint->lane->lock);
         if (!copied)
             return count;
@@ -725,10 +783,10 @@ static int flaky_put(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t 
 /* --- receiving ----------------------------------------------------------------------------------
  */
 
-/* With the lane's lock held. True: it brings a message. */
-static bool packet_comes(struct flaky *lane, const struct packet *packet)
+/* With the lane's lock held. True: it brings the next message. */
+static bool packet_comes(struct mca_btl_base_endpoint_t *endpoint, const struct packet *packet)
 {
-    struct mca_btl_base_endpoint_t *endpoint = endpoint_of(lane, packet->from);
+    struct flaky *lane = endpoint->lane;
     if (packet->tag && (plan.fault == FLAKY_CUT || plan.fault == FLAKY_BREAK))
         (void) fault_now(endpoint);
     if (is_silent(lane)) {
@@ -739,9 +797,41 @@ static bool packet_comes(struct flaky *lane, const struct packet *packet)
     if (packet->session != endpoint->session || endpoint->is_broken || endpoint->is_cut)
         return false;
     endpoint->is_linked = true;
-    endpoint->have += packet->tag != 0;
     acknowledge(endpoint, packet->have);
-    return packet->tag;
+    if (packet->again)
+        send_again(endpoint);
+    return packet->tag && packet->number == endpoint->have + 1;
+}
+
+/* Counts the message, which may be wrong now: then it comes again. No lock is held. */
+static bool message_comes(struct mca_btl_base_endpoint_t *endpoint, const struct packet *packet,
+                          unsigned char *bytes, size_t length)
+{
+    struct flaky *lane = endpoint->lane;
+    if (is_right && happens(lane, faults.flip))
+        flip(lane, bytes, length);
+    bool good = !is_right || is_right(&lane->super, endpoint, (uint8_t) packet->tag, bytes, length);
+    OPAL_THREAD_LOCK(&lane->lock);
+    endpoint->have += good;
+    endpoint->wants_again = !good;
+    OPAL_THREAD_UNLOCK(&lane->lock);
+    return good;
+}
+
+/* The next message, in `bytes`. False: none came. *length below 0: nor did anything else. */
+static bool lane_receive_one(struct flaky *lane, unsigned char *bytes, struct packet *packet,
+                             ssize_t *length)
+{
+    struct mca_btl_base_endpoint_t *endpoint = NULL;
+    const ssize_t before = sizeof(*packet);
+    OPAL_THREAD_LOCK(&lane->lock);
+    *length = recv(lane->fd, bytes, before + FRAGMENT_MAX, MSG_DONTWAIT);
+    memcpy(packet, bytes, sizeof(*packet));
+    if (*length >= before)
+        endpoint = endpoint_of(lane, packet->from);
+    bool brings = endpoint && packet_comes(endpoint, packet);
+    OPAL_THREAD_UNLOCK(&lane->lock);
+    return brings && message_comes(endpoint, packet, bytes + before, (size_t) (*length - before));
 }
 
 /* In a block of its own size, so that a checker sees a byte read behind it; and the callback may
@@ -765,14 +855,14 @@ static int lane_receive(struct flaky *lane)
 {
     static _Thread_local unsigned char bytes[sizeof(struct packet) + FRAGMENT_MAX];
     const unsigned char *message = bytes + sizeof(struct packet);
+    ssize_t length = 0;
     int count = 0;
     for (int i = 0; i < RECEIVES_MAX; i++) {
         struct packet packet = {.tag = 0};
-        OPAL_THREAD_LOCK(&lane->lock);
-        ssize_t length = recv(lane->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-        memcpy(&packet, bytes, sizeof(packet));
-        bool brings = length >= (ssize_t) sizeof(packet) && packet_comes(lane, &packet);
-        OPAL_THREAD_UNLOCK(&lane->lock);
+        if (OPAL_THREAD_TRYLOCK(&lane->receiving) != 0)
+            break;
+        bool brings = lane_receive_one(lane, bytes, &packet, &length);
+        OPAL_THREAD_UNLOCK(&lane->receiving);
         if (length < 0)
             break;
         if (brings)
@@ -1002,10 +1092,17 @@ static uint64_t quiet_ms(mca_btl_base_module_t *btl, struct mca_btl_base_endpoin
     return ms;
 }
 
+static void check_by(bool (*check)(mca_btl_base_module_t *btl,
+                                   struct mca_btl_base_endpoint_t *endpoint, uint8_t tag,
+                                   const void *bytes, size_t length))
+{
+    is_right = check;
+}
+
 MULTILANE_EXTENSION_DEFINE(flaky) = {
     MULTILANE_EXTENSION_HEAD, .attributes = attributes, .fence = fence,
     .fence_ask = fence_ask,   .fence_hear = fence_hear, .return_to = return_to,
-    .quiet_ms = quiet_ms,
+    .quiet_ms = quiet_ms,     .check_by = check_by,
 };
 
 /* --- beginning and end --------------------------------------------------------------------------
@@ -1100,6 +1197,7 @@ static int flaky_finalize(mca_btl_base_module_t *btl)
         free(endpoint);
     }
     OBJ_DESTRUCT(&lane->lock);
+    OBJ_DESTRUCT(&lane->receiving);
     return OPAL_SUCCESS;
 }
 
@@ -1150,6 +1248,7 @@ static bool lane_open(struct flaky *lane, int index)
                    opal_proc_local_get()->proc_name.vpid;
     lane->chance |= 1;
     OBJ_CONSTRUCT(&lane->lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&lane->receiving, opal_mutex_t);
     lane->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     return lane->fd >= 0 && bind(lane->fd, (struct sockaddr *) &address, length) == 0 &&
            setsockopt(lane->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)) == 0;

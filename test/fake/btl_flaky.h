@@ -22,6 +22,8 @@ __attribute__((visibility("default"))) void mca_btl_flaky_plan(enum flaky_fault 
 /* Ends that, and mends what is cut: a lane that has lost something there gets through once it is
  * made anew. Returns how many calls there were. */
 __attribute__((visibility("default"))) unsigned mca_btl_flaky_end(void);
+/* How many bits were wrong so far. */
+__attribute__((visibility("default"))) unsigned mca_btl_flaky_flips(void);
 /* 1: each lane has its connection, and has lost nothing there. */
 __attribute__((visibility("default"))) int mca_btl_flaky_is_whole(void);
 

@@ -33,6 +33,13 @@ test_mpi_collective_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_collective_LDFLAGS = $(mpi_link_flags)
 test_mpi_collective_LDADD = $(OMPI_LIBS)
 
+# Bits that are wrong on their way.
+check_PROGRAMS += test/mpi/verify
+test_mpi_verify_SOURCES = test/mpi/verify.c
+test_mpi_verify_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_verify_LDFLAGS = $(mpi_link_flags)
+test_mpi_verify_LDADD = $(OMPI_LIBS) -ldl
+
 # One fault at each call of a BTL.
 check_PROGRAMS += test/mpi/each_call
 test_mpi_each_call_SOURCES = test/mpi/each_call.c test/fake/btl_flaky.h

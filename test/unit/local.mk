@@ -86,6 +86,11 @@ test_unit_offer_model_SOURCES = test/unit/offer_model.c test/unit/walk.c test/un
 test_unit_ring_move_model_SOURCES = test/unit/ring_move_model.c test/unit/walk.c test/unit/walk.h
 test_unit_node_model_SOURCES = test/unit/node_model.c
 
+# Sums of messages.
+check_PROGRAMS += test/unit/sum_crc32c
+TESTS += test/unit/sum_crc32c
+test_unit_sum_crc32c_LDADD = libmultilane_common.la
+
 # What the processes of a communicator agree on for it.
 check_PROGRAMS += test/unit/node_areas
 TESTS += test/unit/node_areas

@@ -58,6 +58,7 @@ struct multilane {
     _Atomic uint64_t unexpected_messages;
     _Atomic uint64_t waited_messages;
     _Atomic uint64_t bad_headers;
+    _Atomic uint64_t wrong_messages; /* by their sums */
     _Atomic uint64_t copied_bytes;
     _Atomic uint64_t taken_rests; /* of messages, by this process as their receiver */
     /* Of lanes that may break: */

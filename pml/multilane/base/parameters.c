@@ -67,6 +67,9 @@ static const struct param rows[] = {
     {"record", PARAM_STRING, &parameters.record, NULL,
      "a folder: each rank records its messages in a file there, up to 256 MiB "
      "(multilane-plan --replay FOLDER); empty: none"},
+    {"verify", PARAM_INT, &parameters.verify, "0 to 1",
+     "1: each message, get and put has a sum that its receiver checks, and comes again where that "
+     "is wrong; the same in all processes"},
     {"lane_attr", PARAM_STRING, &parameters.lane_attr, NULL,
      "attributes of lanes: BTL[:device]:key=value,... in seconds and bytes a second"},
     {"progress_thread", PARAM_INT, &parameters.progress_thread, NULL,
@@ -169,6 +172,10 @@ int parameters_parse(const mca_base_component_t *component)
         return refuse("protocol", parameters.protocol, error.text);
     if (!attr_check(parameters.lane_attr, &error))
         return refuse("lane_attr", parameters.lane_attr, error.text);
+    if (parameters.verify)
+        parameters.sums = SUMS_OF_ALL;
+    else if (parameters.lane_attr && strstr(parameters.lane_attr, "verify="))
+        parameters.sums = SUMS_OF_SOME;
     if (!kernels_choose(parameters.device_code, error.text, sizeof(error.text)))
         return refuse("device_code", parameters.device_code, error.text);
     return OMPI_SUCCESS;

@@ -14,6 +14,9 @@ enum wait_mode {
     WAIT_SLEEP
 };
 
+/* Of which messages there are sums; the same in all processes. */
+enum sums { SUMS_OF_NONE, SUMS_OF_SOME /* lanes: by an attribute */, SUMS_OF_ALL };
+
 struct parameters {
     /* As the user wrote them. */
     int explain;
@@ -31,6 +34,7 @@ struct parameters {
     int hang_s;
     const char *blackbox;
     const char *record;
+    int verify;
     const char *lane_attr;
     int progress_thread;
     struct param_word wait; /* enum wait_mode */
@@ -44,6 +48,7 @@ struct parameters {
     const char *device_code_off;
 
     /* Parsed. */
+    enum sums sums;
     double bias;
     uint64_t eager_max_bytes; /* 0: as much as unexpected_max allows */
     uint64_t unexpected_max_bytes;

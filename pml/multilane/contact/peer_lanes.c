@@ -17,6 +17,7 @@
 #include "base/parameters.h"
 #include "base/tool_events.h"
 #include "lane/extension.h"
+#include "lane/summed.h"
 #include "plan/attributes.h"
 #include "plan/learning.h"
 #include "contact/peer_lanes.h"
@@ -73,7 +74,7 @@ static bool returned_fit(const struct lane *late)
 {
     for (uint8_t i = 0; i < late->index; i++) {
         const struct lane *lane = &late->peer->lanes[i];
-        if (lane->returns && late->btl->btl_max_send_size < lane->largest)
+        if (lane->returns && late->largest < lane->largest)
             return false;
     }
     return true;
@@ -127,6 +128,16 @@ static bool lane_is_known(struct peer *peer, uint8_t count, const mca_bml_base_b
     return i < count;
 }
 
+/* Does the user want sums of what goes over its lanes? */
+static bool is_to_sum(mca_btl_base_module_t *btl)
+{
+    struct model_lane lane = {.verify = false};
+    if (OPAL_LIKELY(parameters.sums == SUMS_OF_NONE))
+        return false;
+    attributes_of_user_alone(btl, &lane);
+    return parameters.sums == SUMS_OF_ALL || lane.verify;
+}
+
 /* Copies the BML's entry: its arrays shift when a lane is removed. */
 static void lane_add(struct peer *peer, uint8_t *count, const mca_bml_base_btl_t *bml_btl)
 {
@@ -142,12 +153,17 @@ static void lane_add(struct peer *peer, uint8_t *count, const mca_bml_base_btl_t
                           .peer = peer,
                           .extension = extension,
                           .sendi = sendi,
+                          .alloc = btl->btl_alloc,
+                          .prepare = btl->btl_prepare_src,
+                          .send = btl->btl_send,
                           .reserve = extension ? extension->reserve : NULL,
                           .flags = bml_btl->btl_flags,
                           .index = (*count)++,
                           .out = lane_is_to_drain(btl) ? LANE_OUT_DRAINED : 0,
                           .in_place = extension && extension->prepare_in_place,
                           .largest = btl->btl_max_send_size};
+    if (is_to_sum(bml_btl->btl))
+        lane_sum(lane);
     lane->flags &= ~not_offered(lane);
     lane->takes_device = takes_device(lane);
     lane->keeps_order = extension && lane_can_put(lane) && lane_can(lane, MULTILANE_CAN_ORDER);

@@ -11,6 +11,7 @@
 #include "common/compat/modex.h"
 #include "common/model/attribute.h"
 #include "base/multilane.h"
+#include "base/parameters.h"
 #include "contact/peer_lanes.h"
 #include "wire/wire.h"
 
@@ -41,6 +42,7 @@ int record_publish(uint32_t window, const struct record_ends *ends)
                             .pointer_bytes = sizeof(void *),
                             .record_bytes = sizeof(record),
                             .byte_order = RECORD_BYTE_ORDER,
+                            .features = parameters.sums,
                             .key_bytes = longest_key(),
                             .pid = (uint32_t) getpid(),
                             .window = window,
@@ -115,12 +117,21 @@ const char *record_check(const void *data, size_t bytes, char *text, size_t text
             record.byte_order, record.pointer_bytes, RECORD_BYTE_ORDER, sizeof(void *));
         return text;
     }
-    if (record.features) {
+    if (record.features & ~RECORD_SUMS) {
         snprintf(
             text, text_size,
             "it wants features (%08x) that this process does not have; install one Multilane on "
             "all nodes",
             record.features);
+        return text;
+    }
+    if (record.features != parameters.sums) {
+        static const char *const of[] = {"no messages", "messages over some lanes", "all messages",
+                                         "?"};
+        snprintf(text, text_size,
+                 "it makes sums of %s and this process of %s; give all processes the same "
+                 "pml_multilane_verify, and verify in pml_multilane_lane_attr",
+                 of[record.features], of[parameters.sums]);
         return text;
     }
     if (record.key_bytes > WIRE_KEY_MAX) {

@@ -15,7 +15,7 @@ struct record {
     uint8_t pointer_bytes;
     uint16_t record_bytes; /* sizeof(struct record) of the writer */
     uint32_t byte_order;   /* RECORD_BYTE_ORDER as the writer stores it */
-    uint32_t features;     /* features that its peers must have; none yet */
+    uint32_t features;     /* features that its peers must have: none but enum sums */
     uint32_t key_bytes;    /* the longest registration key that its lanes send */
     uint32_t pid;
     uint32_t window;        /* window for each peer, in units of flow.h */
@@ -25,6 +25,7 @@ struct record {
     struct record_ends ends; /* the last: as many lanes of it as there are are published */
 };
 
+#define RECORD_SUMS 3u /* enum sums: the same at both ends */
 #define RECORD_MAGIC      "MLTLANE"
 #define RECORD_BYTE_ORDER 0x01020304u
 

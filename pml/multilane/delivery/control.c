@@ -53,7 +53,7 @@ static bool is_of_lane(const void *bytes)
 {
     uint8_t type = ((const struct wire_base *) bytes)->type;
     return type == WIRE_LANE || type == WIRE_SEEN || type == WIRE_HEARD || type == WIRE_ASK ||
-           type == WIRE_NOTE;
+           type == WIRE_NOTE || type == WIRE_WRONG;
 }
 
 static bool is_ours(const struct control *control)

@@ -20,6 +20,11 @@
 #include "liveness/lost.h"
 #include "liveness/notes.h"
 #include "liveness/watch.h"
+#include "liveness/wrong.h"
+#include "lane/lane_events.h"
+#include "lane/extension.h"
+#include "lane/summed.h"
+#include "base/parameters.h"
 #include "base/multilane.h"
 #include "report/job_pages.h"
 #include "request/recv_request.h"
@@ -204,6 +209,11 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         if (good)
             timer_answered(peer, &body.time);
         break;
+    case WIRE_WRONG:
+        good = true;
+        if (lane)
+            wrong_told(lane);
+        break;
     case WIRE_PAGE_ASK:
         good = read_bytes(reader, &body.page_ask, sizeof(body.page_ask)) &&
                job_pages_asked(peer, &body.page_ask);
@@ -381,7 +391,109 @@ COMPAT_RECEIVE_CALLBACK(message_received)
         message_read(btl, segments, segment_count);
 }
 
+/* --- messages with sums ----------------------------------------------------------------------- */
+
+/* What follows the sum, which is right. Apart, so that message_received stays as it is. */
+static __attribute__((noinline)) void summed_take(mca_btl_base_module_t *btl,
+                                                  const mca_btl_base_segment_t *segments,
+                                                  size_t count)
+{
+    mca_btl_base_segment_t bare[MCA_BTL_DES_MAX_SEGMENTS];
+    if (count == 0 || count > MCA_BTL_DES_MAX_SEGMENTS ||
+        segments->seg_len < sizeof(struct wire_sum)) {
+        inbound_reject(btl, "a message without a sum, of segments", count);
+        return;
+    }
+    memcpy(bare, segments, count * sizeof(*bare));
+    bare->seg_addr.pval = (unsigned char *) bare->seg_addr.pval + sizeof(struct wire_sum);
+    bare->seg_len -= sizeof(struct wire_sum);
+    if (!eager_taken(bare, count))
+        message_read(btl, bare, count);
+}
+
+/* The lane has asked message_is_right. */
+COMPAT_RECEIVE_CALLBACK(kept_received)
+{
+    summed_take(btl, segments, segment_count);
+}
+
+/* The sender as a header says that may be wrong. */
+static void message_is_wrong(mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments,
+                             size_t count)
+{
+    struct reader reader = {.at = segments->seg_addr.pval, .left = segments->seg_len};
+    struct wire_sum sum;
+    struct wire_base base;
+    struct wire_name name;
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += segments[i].seg_len;
+    bool has_base = read_bytes(&reader, &sum, sizeof(sum)) &&
+                    read_bytes(&reader, &base, sizeof(base)) &&
+                    (!(base.flags & WIRE_NAMED) || read_bytes(&reader, &name, sizeof(name)));
+    wrong_is_lost(has_base ? peer_of_sender(&base, &name) : NULL, btl, bytes);
+}
+
+COMPAT_RECEIVE_CALLBACK(summed_received)
+{
+    if (OPAL_LIKELY(sum_is_right(segments, segment_count)))
+        summed_take(btl, segments, segment_count);
+    else
+        message_is_wrong(btl, segments, segment_count);
+}
+
+/* Where each message has to have a sum. */
+COMPAT_RECEIVE_CALLBACK(bare_received)
+{
+    message_is_wrong(btl, segments, segment_count);
+}
+
+struct lane_search {
+    const mca_btl_base_module_t *btl;
+    const struct mca_btl_base_endpoint_t *endpoint;
+    struct lane *lane;
+};
+
+static void lane_look(struct peer *peer, void *with)
+{
+    struct lane_search *search = with;
+    struct lane *lane = peer_lane_of(peer, search->btl);
+    if (lane && lane->endpoint == search->endpoint)
+        search->lane = lane;
+}
+
+/* See check_by in multilane/extension.h. */
+static bool message_is_right(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                             uint8_t tag, const void *bytes, size_t length)
+{
+    const mca_btl_base_segment_t segment = {.seg_addr.pval = (void *) bytes, .seg_len = length};
+    if (tag == WIRE_TAG_KEPT ? sum_is_right(&segment, 1) : bytes && parameters.sums != SUMS_OF_ALL)
+        return true;
+    struct lane_search search = {.btl = btl, .endpoint = endpoint};
+    peers_visit(lane_look, &search);
+    if (search.lane)
+        lane_events.wrong(search.lane, length);
+    return false;
+}
+
+static int sums_listen(void)
+{
+    mca_btl_base_selected_module_t *selected;
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        const struct multilane_extension *extension = lane_extension_of(selected->btl_module);
+        if (extension && extension->check_by)
+            extension->check_by(message_is_right);
+    }
+    int rc = mca_bml.bml_register(WIRE_TAG_SUMMED, summed_received, NULL);
+    return rc == OMPI_SUCCESS ? mca_bml.bml_register(WIRE_TAG_KEPT, kept_received, NULL) : rc;
+}
+
 int arrivals_listen(void)
 {
-    return mca_bml.bml_register(WIRE_TAG, message_received, NULL);
+    bool is_bare = parameters.sums != SUMS_OF_ALL;
+    int rc = parameters.sums == SUMS_OF_NONE ? OMPI_SUCCESS : sums_listen();
+    return rc == OMPI_SUCCESS
+               ? mca_bml.bml_register(WIRE_TAG, is_bare ? message_received : bare_received, NULL)
+               : rc;
 }

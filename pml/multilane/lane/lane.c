@@ -27,7 +27,8 @@ static int descriptor_send(struct lane *lane, uint8_t tag, mca_btl_base_descript
         return LANE_AGAIN;
     }
     tsan_release(descriptor); /* the next owner acquires */
-    int rc = lane->btl->btl_send(lane->btl, lane->endpoint, descriptor, tag);
+    mca_btl_base_module_send_fn_t send = tag == WIRE_TAG ? lane->send : lane->btl->btl_send;
+    int rc = send(lane->btl, lane->endpoint, descriptor, tag);
     /* 1: handed over; 0 and busy: the BTL has queued it. tcp may return an error after it has
      * called back with it: then the owner was told. */
     if (rc >= 0 || rc == OPAL_ERR_RESOURCE_BUSY || !departure_revoke(departure))
@@ -85,10 +86,11 @@ int lane_send_immediately(struct lane *lane, const void *bytes, size_t length)
                                             : LANE_AGAIN;
 }
 
-int lane_fragment(struct lane *lane, size_t length, mca_btl_base_descriptor_t **descriptor)
+static int fragment(struct lane *lane, mca_btl_base_module_alloc_fn_t alloc, size_t length,
+                    mca_btl_base_descriptor_t **descriptor)
 {
     mca_btl_base_module_t *btl = lane->btl;
-    *descriptor = btl->btl_alloc(btl, lane->endpoint, MCA_BTL_NO_ORDER, length, WITH_CALLBACK);
+    *descriptor = alloc(btl, lane->endpoint, MCA_BTL_NO_ORDER, length, WITH_CALLBACK);
     if (OPAL_UNLIKELY(!*descriptor))
         return LANE_AGAIN;
     tsan_acquire(*descriptor);
@@ -98,6 +100,11 @@ int lane_fragment(struct lane *lane, size_t length, mca_btl_base_descriptor_t **
     }
     (*descriptor)->des_segments[0].seg_len = length;
     return OMPI_SUCCESS;
+}
+
+int lane_fragment(struct lane *lane, size_t length, mca_btl_base_descriptor_t **descriptor)
+{
+    return fragment(lane, lane->alloc, length, descriptor);
 }
 
 /* A piece of a message is not urgent. */
@@ -113,7 +120,7 @@ int lane_send_piece(struct lane *lane, const void *header, size_t length, const 
     OBJ_CONSTRUCT(&convertor, opal_convertor_t);
     opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &ompi_mpi_packed.dt.super,
                                              *size, payload, 0, &convertor);
-    mca_btl_base_descriptor_t *descriptor = btl->btl_prepare_src(
+    mca_btl_base_descriptor_t *descriptor = lane->prepare(
         btl, lane->endpoint, &convertor, MCA_BTL_NO_ORDER, length, size, PIECE);
     OBJ_DESTRUCT(&convertor);
     if (!descriptor)
@@ -131,7 +138,9 @@ int lane_send_tagged(struct lane *lane, uint8_t tag, const void *bytes, size_t l
                      lane_left left, void *owner)
 {
     mca_btl_base_descriptor_t *descriptor;
-    int rc = lane_fragment(lane, length, &descriptor);
+    /* Others' messages have no sum. */
+    mca_btl_base_module_alloc_fn_t alloc = tag == WIRE_TAG ? lane->alloc : lane->btl->btl_alloc;
+    int rc = fragment(lane, alloc, length, &descriptor);
     if (rc != OMPI_SUCCESS)
         return rc;
     memcpy(lane_fragment_bytes(descriptor), bytes, length);
@@ -171,10 +180,22 @@ int lane_fence(struct lane *lane)
     return rc == OPAL_ERR_RESOURCE_BUSY ? LANE_AGAIN : rc;
 }
 
+/* Another lane may have no sums, and makes its own. */
+static bool returned_without_sum(void *lane, uint8_t tag, const void *bytes, size_t length,
+                                 const void *payload, size_t payload_length)
+{
+    const size_t sum = sizeof(struct wire_sum);
+    if (!multilane_tag_is_of_pml(tag))
+        return lane_events.returned(lane, tag, bytes, length, payload, payload_length);
+    return length < sum || lane_events.returned(lane, WIRE_TAG, (const char *) bytes + sum,
+                                                length - sum, payload, payload_length);
+}
+
 void lane_return(struct lane *lane)
 {
     lane->returns = true;
-    lane->extension->return_to(lane->btl, lane->endpoint, lane_events.returned, lane);
+    lane->extension->return_to(lane->btl, lane->endpoint,
+                               lane->sums ? returned_without_sum : lane_events.returned, lane);
 }
 
 void lane_return_none(struct lane *lane)

@@ -66,8 +66,17 @@ enum lane_cause {
     LANE_OUT_DOWN = 1,    /* its state, above: not even where no other is left */
     LANE_OUT_WORSE = 2,   /* it would delay what the others carry: liveness/worse.c */
     LANE_OUT_DRAINED = 4, /* the user asked for it: liveness/drain.c */
-    LANE_OUT_ANY = LANE_OUT_DOWN | LANE_OUT_WORSE | LANE_OUT_DRAINED,
-    LANE_OUT_REFUSED = 8 /* all but the first: what is left makes no plan */
+    LANE_OUT_WRONG = 8,   /* it brings wrong bytes: liveness/wrong.c */
+    LANE_OUT_ANY = LANE_OUT_DOWN | LANE_OUT_WORSE | LANE_OUT_DRAINED | LANE_OUT_WRONG,
+    LANE_OUT_REFUSED = 16 /* all but the first: what is left makes no plan */
+};
+
+#define WRONGS_OUT 3 /* within a minute: then the lane is left out */
+
+/* Messages with wrong sums. The component's lock guards it. */
+struct lane_wrongs {
+    uint32_t count;
+    uint64_t at_ns[WRONGS_OUT - 1]; /* of the last before this one */
 };
 
 /* A number that grows where a lane gets worse, and what is usual of it: a slow average, and how far
@@ -102,12 +111,17 @@ struct lane {
     /* The BTL's send-immediate. Null where there is none, or where it may keep bytes in this
      * process (stock_btl_sendi_leaves). */
     mca_btl_base_module_sendi_fn_t sendi;
+    /* Its functions, or those of lane/summed.c. */
+    mca_btl_base_module_alloc_fn_t alloc;
+    mca_btl_base_module_prepare_fn_t prepare;
+    mca_btl_base_module_send_fn_t send;
     /* The extension's reserve, or null. */
     void *(*reserve)(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                      size_t header, size_t payload);
     uint32_t flags; /* the BTL's flags as BML r2 corrected them, less what this PML does not use */
     uint8_t index;  /* in the peer's array */
     bool returns;   /* may break, gives back what is not there for other lanes, and is made anew */
+    bool sums;      /* its messages have sums: lane/summed.h */
     bool in_place;  /* sends from the user's memory: extension->prepare_in_place */
     bool keeps_order;             /* what is sent behind a put arrives behind its bytes */
     bool takes_device;            /* it gets and puts device memory in place */
@@ -121,6 +135,7 @@ struct lane {
     _Atomic bool lost;             /* send nothing on it; see lane_leave_out */
     _Atomic uint8_t out;           /* enum lane_cause; see lane_leave_out */
     _Atomic bool is_worse;         /* than it was; relaxed, for reports: liveness/worse.c */
+    struct lane_wrongs wrongs;     /* that it has brought */
 };
 
 /* Memory registered with one lane, for a get or put of the other end. */

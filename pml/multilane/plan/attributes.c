@@ -325,7 +325,7 @@ bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_la
         out->group = group;
     attributes_of_user(lane_name(lane), lane->extension != NULL, out);
     attributes_of_both_ends(lane, out);
-    if (lane->returns) { /* its largest message must fit other lanes */
+    if (lane->returns || lane->sums) { /* its largest message must fit other lanes, or its sum */
         limit(&out->short_max_bytes, lane->largest);
         limit(&out->copied_max_bytes, lane->largest);
         limit(&out->zcopied_max_bytes, lane->largest);

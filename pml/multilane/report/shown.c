@@ -133,6 +133,8 @@ int counters_register(const mca_base_component_t *component)
         {"early_messages", "Messages that came before one that was sent earlier",
          &multilane.early_messages},
         {"bad_headers", "Messages whose header made no sense", &multilane.bad_headers},
+        {"wrong_messages", "Messages, gets and puts whose sum was wrong (verify)",
+         &multilane.wrong_messages},
         {"waited_messages", "Messages that had to wait for room at their receiver",
          &multilane.waited_messages},
         {"copied_bytes",

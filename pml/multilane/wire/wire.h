@@ -7,10 +7,21 @@
 
 /* The modex record (record.h) settles version and byte order once; no header repeats them.
  * Fields are in host byte order, which the record has found equal at both ends. */
-#define WIRE_VERSION 16
+#define WIRE_VERSION 17
 
 /* One BTL tag for everything: the first of the tags that Open MPI gives to the PML. */
 #define WIRE_TAG 0x50
+/* Messages with a sum (struct wire_sum): that the receive callback checks, and that the lane has
+ * had checked before it counted them as received (check_by in multilane/extension.h). One wrong bit
+ * makes no tag another one. */
+#define WIRE_TAG_SUMMED 0x57
+#define WIRE_TAG_KEPT   0x5c
+
+/* Before the base of such a message. */
+struct wire_sum {
+    uint32_t sum;    /* CRC32C of what follows this */
+    uint32_t length; /* of that */
+};
 
 enum wire_type {
     WIRE_EAGER = 1, /* a whole message */
@@ -32,6 +43,7 @@ enum wire_type {
     WIRE_TIME,      /* a timed message is complete at the receiver */
     WIRE_PAGE_ASK,  /* send your page (multilane/page.h), as a tool wants it of all */
     WIRE_PAGE,      /* a block of it */
+    WIRE_WRONG,     /* this lane brought wrong bytes, and is left out */
     WIRE_TYPES
 };
 
@@ -119,15 +131,17 @@ struct wire_rts {
     struct wire_match match;
     uint64_t size;
     struct wire_handle sender;
-    uint32_t method;     /* enum wire_method, proposed by the sender; the receiver chooses */
-    uint32_t memory;     /* enum wire_memory */
+    uint16_t method;     /* enum wire_method, proposed by the sender; the receiver chooses */
+    uint16_t memory;     /* enum wire_memory */
+    uint32_t sum;        /* WIRE_SUMMED: CRC32C of the message */
     struct wire_key key; /* WIRE_BY_GET, _BOTH, _DEVICE: where the data lies at the sender */
 };
 
 /* What the bytes of an announced message lie in. */
 enum wire_memory {
     WIRE_ON_DEVICE = 1,   /* else in host memory */
-    WIRE_IN_ONE_PIECE = 2 /* the sender can put them, from there */
+    WIRE_IN_ONE_PIECE = 2, /* the sender can put them, from there */
+    WIRE_SUMMED = 4        /* the sum of the message comes along, and the sender waits for an ACK */
 };
 
 enum wire_method {
