@@ -39,7 +39,7 @@ static int submit(sock_peer_t *peer, struct sock_work *work)
 
 static void message_header(struct sock_work *work, mca_btl_base_tag_t tag)
 {
-    size_t length = work->segment.seg_len, padding = work->payload ? 0 : FRAME_PADDING(length);
+    size_t length = work->segments[0].seg_len, padding = work->payload ? 0 : FRAME_PADDING(length);
     const struct frame_header header = {.length = (uint32_t) (length + work->payload_bytes),
                                         .kind = FRAME_MESSAGE,
                                         .tag = tag,

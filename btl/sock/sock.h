@@ -98,7 +98,7 @@ struct mca_btl_base_registration_handle_t {
 
 struct sock_work {
     mca_btl_base_descriptor_t base;
-    mca_btl_base_segment_t segment;
+    mca_btl_base_segment_t segments[2]; /* its own memory, and the payload where that stays */
     struct mca_btl_base_endpoint_t *peer;
     opal_free_list_t *list;
     bool is_held;     /* under the peer's lock: its owner is being told that it has left, */

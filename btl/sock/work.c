@@ -12,7 +12,7 @@
 
 static void work_construct(struct sock_work *work)
 {
-    work->base.des_segments = &work->segment;
+    work->base.des_segments = work->segments;
     work->base.des_segment_count = 1;
     work->base.order = MCA_BTL_NO_ORDER;
     tsan_release(work); /* tsan_list_get */
@@ -70,8 +70,8 @@ mca_btl_base_descriptor_t *sock_work_alloc(mca_btl_base_module_t *btl, sock_peer
     work->base.des_flags = flags;
     work->base.des_cbfunc = NULL;
     work->base.des_segment_count = 1;
-    work->segment.seg_addr.pval = work->memory + sizeof(struct frame_header);
-    work->segment.seg_len = size;
+    work->segments[0].seg_addr.pval = work->memory + sizeof(struct frame_header);
+    work->segments[0].seg_len = size;
     return &work->base;
 }
 
@@ -109,6 +109,9 @@ mca_btl_base_descriptor_t *sock_work_prepare(mca_btl_base_module_t *btl, sock_pe
         struct sock_work *work = (struct sock_work *) descriptor;
         work->payload = part.iov_base;
         work->payload_bytes = packed;
+        work->segments[1] =
+            (mca_btl_base_segment_t){.seg_addr.pval = part.iov_base, .seg_len = packed};
+        work->base.des_segment_count = 2;
     }
     return descriptor;
 }
@@ -139,8 +142,8 @@ static int work_return(struct sock_work *work, multilane_returned returned, void
 {
     const struct frame_header *header = (const struct frame_header *) (void *) work->memory;
     bool is_taken = !work->is_put && !sock.is_ending &&
-                    returned(context, header->tag, work->segment.seg_addr.pval,
-                             work->segment.seg_len, work->payload, work->payload_bytes);
+                    returned(context, header->tag, work->segments[0].seg_addr.pval,
+                             work->segments[0].seg_len, work->payload, work->payload_bytes);
 
     return is_taken ? OPAL_SUCCESS : OPAL_ERR_UNREACH;
 }

@@ -32,7 +32,7 @@ void verbs_queue_room_give(verbs_peer_t *peer, uint32_t places)
 
 static size_t bytes_of(const struct verbs_work *work)
 {
-    return work->size + (work->kind == WORK_SEND ? work->segment.seg_len : 0);
+    return work->size + (work->kind == WORK_SEND ? work->segments[0].seg_len : 0);
 }
 
 void verbs_queue_ended(verbs_peer_t *peer, const struct verbs_work *work)
@@ -90,8 +90,8 @@ static void request_fill(verbs_peer_t *peer, struct verbs_work *work, struct ibv
     request->sg_list = parts;
     switch ((enum work_kind) work->kind) {
     case WORK_SEND:
-        part->addr = (uint64_t) (uintptr_t) work->segment.seg_addr.pval;
-        part->length = (uint32_t) work->segment.seg_len;
+        part->addr = (uint64_t) (uintptr_t) work->segments[0].seg_addr.pval;
+        part->length = (uint32_t) work->segments[0].seg_len;
         part->lkey = verbs_cache_key(work->base.super.registration);
         request->imm_data = htonl(MESSAGE_WORD(peer->their_index, work->tag));
         break;

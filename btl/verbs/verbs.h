@@ -64,7 +64,7 @@ enum work_kind { WORK_SEND, WORK_PUT, WORK_GET, WORK_FETCH_ADD, WORK_SWAP_IF };
  * until its completion. */
 struct verbs_work {
     mca_btl_base_descriptor_t base;
-    mca_btl_base_segment_t segment;
+    mca_btl_base_segment_t segments[2]; /* its own memory, and the payload where that stays */
     struct mca_btl_base_endpoint_t *peer;
     opal_free_list_t *list;
     uint8_t kind;  /* enum work_kind */

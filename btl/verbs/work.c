@@ -8,7 +8,7 @@
 
 static void work_construct(struct verbs_work *work)
 {
-    work->base.des_segments = &work->segment;
+    work->base.des_segments = work->segments;
     work->base.des_segment_count = 1;
     work->base.order = MCA_BTL_NO_ORDER;
 }
@@ -71,8 +71,8 @@ mca_btl_base_descriptor_t *verbs_work_alloc(mca_btl_base_module_t *btl, verbs_pe
     work->base.des_cbfunc = NULL;
     work->base.des_segment_count = 1;
     work->size = 0;
-    work->segment.seg_addr.pval = work->base.super.ptr;
-    work->segment.seg_len = size;
+    work->segments[0].seg_addr.pval = work->base.super.ptr;
+    work->segments[0].seg_len = size;
     return &work->base;
 }
 
@@ -133,6 +133,9 @@ mca_btl_base_descriptor_t *verbs_work_in_place(mca_btl_base_module_t *btl, verbs
     work->local = (void *) payload;
     work->size = payload_bytes;
     work->local_key = registration->local_key;
+    work->segments[1] =
+        (mca_btl_base_segment_t){.seg_addr.pval = work->local, .seg_len = payload_bytes};
+    work->base.des_segment_count = 2;
     atomic_fetch_add_explicit(&verbs.in_place_bytes, payload_bytes, memory_order_relaxed);
     return descriptor;
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/parameters.h"
 #include "contact/record.h"
 #include "wire/wire.h"
 
@@ -143,13 +144,32 @@ static void key_beyond_the_wire_is_refused(void)
 /* A later release may ask of its peers what this one cannot do. */
 static void unknown_features_are_refused(void)
 {
-    for (unsigned bit = 0; bit < 32; bit++) {
+    for (unsigned bit = 2; bit < 32; bit++) { /* the first two: sums_are_of_both_ends */
         struct record record = good_record();
         char because[64];
         record.features = UINT32_C(1) << bit;
         snprintf(because, sizeof(because), "features (%08x)", record.features);
         expect_refused(&record, sizeof(record), because);
     }
+}
+
+static void sums_are_of_both_ends(void)
+{
+    static const char *const words[] = {"no messages", "messages over some lanes", "all messages"};
+    for (unsigned ours = SUMS_OF_NONE; ours <= SUMS_OF_ALL; ours++)
+        for (unsigned theirs = 0; theirs <= RECORD_SUMS; theirs++) {
+            struct record record = good_record();
+            char because[96], text[256];
+            parameters.sums = (enum sums) ours;
+            record.features = theirs;
+            snprintf(because, sizeof(because), "it makes sums of %s and this process of %s",
+                     theirs < RECORD_SUMS ? words[theirs] : "?", words[ours]);
+            if (theirs == ours)
+                CHECK(!record_check(&record, published(&record), text, sizeof(text)), "%s", text);
+            else
+                expect_refused(&record, sizeof(record), because);
+        }
+    parameters.sums = SUMS_OF_NONE;
 }
 
 /* Each length is a block of its own, so that a checker sees a byte read beyond it. */
@@ -199,6 +219,7 @@ int main(void)
     other_pointer_size_is_refused();
     key_beyond_the_wire_is_refused();
     unknown_features_are_refused();
+    sums_are_of_both_ends();
     short_records_are_refused();
     garbage_is_refused();
     return check_end();

@@ -102,6 +102,7 @@ static bool read_rts(struct reader *reader, struct arrival *arrival)
     arrival->sender = rts.sender;
     arrival->method = rts.method;
     arrival->memory = rts.memory;
+    arrival->sum = rts.sum;
     arrival->key = rts.key;
     arrival->key_bytes = reader->at;
     const struct protocol *protocol = protocol_of_method(rts.method);

@@ -120,8 +120,8 @@ int lane_send_piece(struct lane *lane, const void *header, size_t length, const 
     OBJ_CONSTRUCT(&convertor, opal_convertor_t);
     opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &ompi_mpi_packed.dt.super,
                                              *size, payload, 0, &convertor);
-    mca_btl_base_descriptor_t *descriptor = lane->prepare(
-        btl, lane->endpoint, &convertor, MCA_BTL_NO_ORDER, length, size, PIECE);
+    mca_btl_base_descriptor_t *descriptor =
+        lane->prepare(btl, lane->endpoint, &convertor, MCA_BTL_NO_ORDER, length, size, PIECE);
     OBJ_DESTRUCT(&convertor);
     if (!descriptor)
         return LANE_AGAIN;

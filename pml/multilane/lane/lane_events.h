@@ -17,7 +17,8 @@ struct lane_events {
     void (*btl_failed)(mca_btl_base_module_t *btl, const char *what, int rc);
     /* Something is to go by a lane that has not been proven to lead to its peer. */
     void (*unproven)(struct lane *lane);
-    /* So many bytes that came by a lane have a wrong sum; they come again. */
+    /* So many bytes that came by a lane, or by several (null), have a wrong sum; they come again.
+     */
     void (*wrong)(struct lane *lane, size_t bytes);
     /* A lane that broke gives a message back, see return_to in multilane/extension.h. */
     multilane_returned returned;

@@ -41,6 +41,13 @@ void wrong_came(struct lane *lane, size_t bytes)
     char why[96];
     bool is_one_too_many;
     counter_add(&multilane.wrong_messages, 1);
+    if (!lane) {
+        opal_output(0,
+                    "multilane: %zu bytes that gets or puts brought over several lanes have a "
+                    "wrong sum; they come again.",
+                    bytes);
+        return;
+    }
     if (wrong_count(&lane->wrongs, &is_one_too_many) < WRONGS_OUT) {
         snprintf(why, sizeof(why), "brought %zu bytes whose sum is wrong", bytes);
         lane_say(lane, "brings wrong bytes, which come again", why, false);

@@ -28,7 +28,8 @@ struct arrival {
     struct wire_cid cid;        /* with WIRE_CID */
     uint64_t offset;            /* of this part */
     uint32_t method;            /* of a RTS, */
-    uint32_t memory;            /* likewise: enum wire_memory */
+    uint32_t memory;            /* likewise: enum wire_memory; and with WIRE_SUMMED */
+    uint32_t sum;
     struct wire_key key;        /* of a RTS by get */
     const unsigned char *key_bytes;
     const struct wire_offer *offer; /* of a part; or null */

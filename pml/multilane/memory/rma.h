@@ -72,4 +72,10 @@ int rma_fence(struct rma *rma);
 /* Releases the registrations. Nothing may be under way. */
 void rma_release(struct rma *rma);
 
+/* By which all of it goes; null: by several. */
+static inline struct lane *rma_only_lane(const struct rma *rma)
+{
+    return rma->count == 1 ? rma->lanes[0].lane : NULL;
+}
+
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/multilane.h"
+#include "common/sum/crc32c.h"
 #include "delivery/control.h"
 #include "plan/stripe.h"
 
@@ -149,7 +150,7 @@ void pieces_finish(struct transfer *transfer, int status)
 
 /* --- rendezvous ------------------------------------------------------------------------------- */
 
-static uint32_t memory_of(const struct send_request *request)
+static uint16_t memory_of(const struct send_request *request)
 {
     bool is_device;
     const char *place = send_request_place(request, &is_device);
@@ -170,10 +171,15 @@ int rndv_announce(struct send_request *request, struct lane *lane, const struct 
                                       out->tag, timer);
     struct wire_rts rts = {.size = out->size,
                            .sender = request->handle,
-                           .method = request->protocol->method,
+                           .method = (uint16_t) request->protocol->method,
                            .memory = memory_of(request)};
     if (key)
         rts.key = *key;
+    if (OPAL_UNLIKELY(lane->sums) && out->data && rts.method != WIRE_BY_SEND) {
+        request->is_summed = true;
+        rts.memory |= WIRE_SUMMED;
+        rts.sum = crc32c(0, out->data, out->size);
+    }
     control_append(&message, (char *) &rts + sizeof(rts.match), sizeof(rts) - sizeof(rts.match));
     control_append(&message, key_bytes, wire_keys_length(&rts.key));
     send_state_set(request,

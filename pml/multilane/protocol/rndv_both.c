@@ -143,7 +143,9 @@ static void rndv_both_ready(struct send_request *request, struct lane *lane,
 static void rndv_both_finish(struct recv_request *request)
 {
     struct found *own = recv_request_own(request);
-    bool has_failed = atomic_load_explicit(&own->control->words[WORD_FAILED], memory_order_acquire);
+    bool has_failed =
+        atomic_load_explicit(&own->control->words[WORD_FAILED], memory_order_acquire) ||
+        !recv_request_is_right(request, own->lane);
     own->control = NULL;
     request->is_shared = false;
     if (!has_failed)

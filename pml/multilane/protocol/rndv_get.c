@@ -31,7 +31,7 @@ static int rndv_get_piece(struct transfer *transfer, size_t offset, size_t *size
 static void rndv_get_finish(struct transfer *transfer, int status)
 {
     struct recv_request *request = recv_request_of_transfer(transfer);
-    if (status != OMPI_SUCCESS) {
+    if (status != OMPI_SUCCESS || !recv_request_is_right(request, rma_only_lane(&request->rma))) {
         rma_release(&request->rma);
         recv_request_get_failed(request);
         return;

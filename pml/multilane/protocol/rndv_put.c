@@ -63,12 +63,24 @@ static bool rndv_put_receive(struct recv_request *request, const struct arrival 
     return true;
 }
 
+/* A message with a sum has arrived when the receiver says so, or it comes again. */
+static void answer_await(struct send_request *request)
+{
+    if (send_state_of(request) == SEND_ANNOUNCED)
+        return;
+    /* The answer is one step more. Relaxed: the steps order. */
+    atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
+    send_state_set(request, SEND_ANNOUNCED);
+}
+
 static void fin_send(struct send_request *request, struct rma_lane *used)
 {
     size_t bytes = used->bytes;
     if (!bytes)
         return; /* none, or it was sent */
     used->bytes = 0;
+    if (OPAL_UNLIKELY(request->is_summed))
+        answer_await(request);
     /* On the lane of the puts: it is ordered behind them. Relaxed: the steps order. */
     atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
     tell_of_bytes(used->lane, WIRE_FIN, request->receiver, bytes, request);
@@ -110,12 +122,14 @@ static void rndv_put_finish(struct transfer *transfer, int status)
 {
     struct send_request *request = send_request_of_transfer(transfer);
     if (status != OMPI_SUCCESS) {
+        atomic_store_explicit(&request->is_putting, false, memory_order_relaxed);
         request->pending.retry = rndv_put_again;
         pending_add(&request->pending);
         return;
     }
     for (uint32_t i = 0; i < request->rma.count; i++)
         fin_send(request, &request->rma.lanes[i]);
+    atomic_store_explicit(&request->is_putting, false, memory_order_release); /* ..._again */
     send_request_step(request);
 }
 
@@ -132,6 +146,7 @@ static void rndv_put_ready(struct send_request *request, struct lane *lane,
     rma->remote_offset = rtr->offset;
     rma->transfer = &request->transfer;
     if (rma_can_put(rma, place + rtr->offset, rtr->size)) {
+        atomic_store_explicit(&request->is_putting, request->is_summed, memory_order_relaxed);
         transfer_begin(&request->transfer, &rndv_put_way, rtr->offset, rtr->offset + rtr->size,
                        PIECES_IN_FLIGHT * rma->count);
     } else {

@@ -26,7 +26,7 @@ static struct lane *offering_lane(struct peer *peer)
     const struct peer_class *class = peer_class_now(peer);
     for (int i = 0; i < class->lane_count && i < peer_lane_count(peer); i++)
         if ((class->lanes[i].can & needs) == needs && peer->lanes[i].extension &&
-            peer->lanes[i].extension->room)
+            peer->lanes[i].extension->room && !peer->lanes[i].sums) /* the rest has none */
             return &peer->lanes[i];
     return NULL;
 }

@@ -88,6 +88,8 @@ void recv_request_take(struct recv_request *request, const struct arrival *arriv
      * thread uses this one yet. */
     atomic_store_explicit(&request->held_by, NULL, memory_order_relaxed);
     request->is_shared = false;
+    request->is_summed = arrival->memory & WIRE_SUMMED;
+    request->sum = arrival->sum;
     receive_choose(request, arrival);
     if (!request->protocol->receive(request, arrival))
         recv_request_ask(request, 0);

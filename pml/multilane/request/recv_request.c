@@ -14,6 +14,8 @@
 #include "request/offered.h"
 #include "request/request.h"
 #include "base/work.h"
+#include "common/sum/crc32c.h"
+#include "lane/lane_events.h"
 
 /* Like MCA_PML_BASE_RECV_REQUEST_FINI, without the convertor, which is not used. */
 static inline __opal_attribute_always_inline__ void request_return(struct recv_request *request)
@@ -123,6 +125,7 @@ static void recv_request_construct(struct recv_request *request)
     request->offered = NULL;
     atomic_init(&request->held_by, NULL);
     request->is_shared = false;
+    request->is_summed = false;
     request->claimed = (struct spans){0};
     request->promised = 0;
     device_sink_construct(&request->sink, sink_done);
@@ -226,6 +229,31 @@ void recv_request_complete(struct recv_request *request)
     recv_request_end(request, request->size, request->wanted);
 }
 
+bool recv_request_is_right(struct recv_request *request, struct lane *lane)
+{
+    bool is_known = request->is_summed && request->data && request->wanted == request->size;
+    request->is_summed = false;
+    if (OPAL_LIKELY(!is_known) || crc32c(0, request->data, request->wanted) == request->sum)
+        return true;
+    lane_events.wrong(lane, request->wanted);
+    return false;
+}
+
+/* All was put. What is wrong comes again, over the same bytes. */
+static void recv_request_check(struct recv_request *request)
+{
+    if (recv_request_is_right(request, rma_only_lane(&request->rma))) {
+        recv_request_finish(request);
+        return;
+    }
+    rma_release(&request->rma);
+    atomic_store_explicit(&request->received, 0, memory_order_relaxed); /* no piece was asked for */
+    if (recv_request_let_go(request, request->wanted))
+        recv_request_ask(request, 0);
+    else
+        recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
+}
+
 void recv_request_received(struct recv_request *request, size_t bytes)
 {
     /* Release: these bytes before the count. Acquire: the other threads' bytes before
@@ -235,7 +263,10 @@ void recv_request_received(struct recv_request *request, size_t bytes)
     if (before >= wanted || bytes < wanted - before)
         return;
     seen_flush(recv_request_peer(request));
-    recv_request_complete(request);
+    if (OPAL_UNLIKELY(request->is_summed) && handle_is_set(request->handle)) /* else it is lost */
+        recv_request_check(request);
+    else
+        recv_request_complete(request);
 }
 
 void recv_request_lost(struct recv_request *request, struct wire_handle handle)
@@ -442,6 +473,8 @@ static bool recv_request_claim(struct recv_request *request, struct peer *peer,
                 length <= request->wanted - data->offset &&
                 spans_add(&request->claimed, data->offset, data->offset + length, fresh) &&
                 may_promise(request, *fresh);
+    if (good)
+        request->is_summed = false; /* the puts were given up: each piece has a sum of its own */
     OPAL_THREAD_UNLOCK(&request->lock);
     return good;
 }

@@ -52,6 +52,8 @@ struct recv_request {
     opal_mutex_t lock;    /* guards the handle, claimed and promised */
     struct spans claimed; /* bytes that came as WIRE_DATA, also those still being copied */
     size_t promised;      /* bytes that have come or are being copied: `received` grows to it */
+    bool is_summed;       /* what is got or put has this sum */
+    uint32_t sum;
     _Alignas(8) unsigned char own[RECV_OWN_BYTES]; /* the protocol's, see recv_request_own */
 };
 
@@ -178,6 +180,9 @@ void recv_request_acknowledge(struct recv_request *request, struct lane *lane);
  * a failure it asks for the message by sends. */
 void recv_request_get_begins(struct recv_request *request, const struct protocol *protocol);
 void recv_request_get_failed(struct recv_request *request);
+/* All has come by gets, puts or copies, over this lane, or several (null): has it the sum that was
+ * announced? Of device memory, and of a message that is cut short, that is not known. */
+bool recv_request_is_right(struct recv_request *request, struct lane *lane);
 /* Asks for the bytes from `offset` on as active messages (RTR). */
 void recv_request_ask(struct recv_request *request, size_t offset);
 /* The same on a given lane, which must not be overtaken. */

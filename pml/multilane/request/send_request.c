@@ -38,6 +38,7 @@ static void send_request_construct(struct send_request *request)
     request->offer.control = NULL;
     memset(request->own, 0, sizeof(request->own));
     request->is_waiting = false;
+    atomic_init(&request->is_putting, false);
     tsan_release(request); /* tsan_list_get */
 }
 
@@ -207,6 +208,7 @@ void send_request_begin(struct send_request *request)
     atomic_store_explicit(&request->unfinished, 1, memory_order_relaxed);
     request->receiver = (struct wire_handle){0};
     request->protocol = NULL;
+    request->is_summed = false;
     send_state_set(request, SEND_STARTED);
     work_begins_for(&request->counted);
 }

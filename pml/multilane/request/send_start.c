@@ -124,6 +124,20 @@ int send_request_start(struct send_request *request, bool is_numbered, bool leav
     return OMPI_SUCCESS;
 }
 
+/* The sum of what was put is wrong. Its FIN may have come before the lane says that the puts have
+ * ended, and until then they are the transfer. */
+static int send_request_again(struct pending *pending)
+{
+    struct send_request *request =
+        (struct send_request *) ((char *) pending - offsetof(struct send_request, pending));
+    const struct wire_rtr rtr = {.size = request->again};
+    /* Acquire, against rndv_put_finish: the transfer is not used any more. */
+    if (atomic_load_explicit(&request->is_putting, memory_order_acquire))
+        return LANE_AGAIN;
+    protocol_of_messages()->ready(request, NULL, &rtr, NULL);
+    return OMPI_SUCCESS;
+}
+
 bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_rtr *rtr,
                         const unsigned char *key)
 {
@@ -135,10 +149,18 @@ bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_
     bool is_device;
     if (!way || !way->ready || (way->puts && !send_request_place(request, &is_device)))
         return false;
-    if (!send_state_leave_announced(request, SEND_MOVING))
+    bool is_again = atomic_load_explicit(&request->is_putting, memory_order_relaxed);
+    if ((is_again && (rtr->method != WIRE_BY_SEND || rtr->offset)) ||
+        !send_state_leave_announced(request, SEND_MOVING))
         return false;
     send_request_expect(request, false);
     request->receiver = rtr->receiver;
+    if (OPAL_UNLIKELY(is_again)) {
+        request->again = rtr->size;
+        request->pending.retry = send_request_again;
+        pending_add(&request->pending);
+        return true;
+    }
     way->ready(request, lane, rtr, key);
     return true;
 }
