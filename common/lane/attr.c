@@ -45,12 +45,12 @@ static bool lane_set(struct model_lane *lane, const char *name, const char *valu
         set_attributes(lane, &read);
         return true;
     }
-    if (strcmp(name, "use") == 0 || strcmp(name, "shared") == 0)
+    if (strcmp(name, "use") == 0 || strcmp(name, "shared") == 0 || strcmp(name, "verify") == 0)
         return key_read(key_find(lane_keys, name), value, lane, why);
     if (strcmp(name, "group") != 0)
         return model_fail(why,
                           "there is no such key; it is latency, bandwidth, overhead, reg_cost, "
-                          "reg_growth, group, shared or use");
+                          "reg_growth, group, shared, use or verify");
     if (!number_parse_count(value, 0, GROUP_MAX, &group, why))
         return false;
     lane->group = (uint32_t) group;

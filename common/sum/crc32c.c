@@ -36,9 +36,9 @@ static void tables_fill(void)
     }
     for (uint32_t byte = 0; byte < sizeof(uint32_t); byte++)
         for (uint32_t i = 1; i < 256; i++) /* by its lowest bit, and the others, which are known */
-            over_stream[byte][i] =
-                i & (i - 1) ? over_stream[byte][i & (i - 1)] ^ over_stream[byte][i & -i]
-                            : feed(i << 8 * byte, zeros, STREAM);
+            over_stream[byte][i] = i & (i - 1)
+                                       ? over_stream[byte][i & (i - 1)] ^ over_stream[byte][i & -i]
+                                       : feed(i << 8 * byte, zeros, STREAM);
 }
 
 #if defined(__x86_64__)

@@ -420,13 +420,13 @@ static bool gets_through(struct mca_btl_base_endpoint_t *endpoint)
 static bool packet_goes(struct mca_btl_base_endpoint_t *endpoint, uint32_t tag,
                         unsigned char *bytes, size_t length)
 {
-    const struct packet packet = {
-        .from = getpid(),
-        .session = endpoint->session,
-        .have = endpoint->have,
-        .again = endpoint->wants_again,
-        .tag = tag,
-        .number = endpoint->acknowledged + (uint32_t) opal_list_get_size(&endpoint->sent) + 1};
+    const struct packet packet = {.from = getpid(),
+                                  .session = endpoint->session,
+                                  .have = endpoint->have,
+                                  .again = endpoint->wants_again,
+                                  .tag = tag,
+                                  .number = endpoint->acknowledged +
+                                            (uint32_t) opal_list_get_size(&endpoint->sent) + 1};
     memcpy(bytes, &packet, sizeof(packet));
     ssize_t sent = sendto(endpoint->lane->fd, bytes, sizeof(packet) + length, MSG_DONTWAIT,
                           (struct sockaddr *) &endpoint->to, endpoint->to_length);
@@ -442,7 +442,8 @@ static void word_say(struct mca_btl_base_endpoint_t *endpoint)
 {
     unsigned char word[sizeof(struct packet)];
     bool greets = !endpoint->is_linked && endpoint->lane->turn % GREET_TURNS == 0;
-    if (endpoint->is_broken || (endpoint->told == endpoint->have && !greets && !endpoint->wants_again))
+    if (endpoint->is_broken ||
+        (endpoint->told == endpoint->have && !greets && !endpoint->wants_again))
         return;
     if (endpoint->is_cut || is_silent(endpoint->lane))
         endpoint->told = endpoint->have;

@@ -2,8 +2,9 @@
 /* A preload that breaks the connections of btl/sock while they carry something, as a network does:
  * at any byte, at either end, by an end of the stream or by a reset. It also makes reads and writes
  * shorter than asked for. SOCK_FAULTS=SEED:BREAKS:SHORTS: of 10,000 calls so many break or are cut
- * short. SOCK_PACE: the most bytes a second that a connection carries. Calls of others go through:
- * it knows those of btl/sock by their flags. */
+ * short. SOCK_FLIPS: of 10,000 reads so many bring a wrong bit, also of long ones by readv, as
+ * btl/tcp reads. SOCK_PACE: the most bytes a second that a connection carries. Calls of others go
+ * through: it knows those of btl/sock by their flags. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,13 +15,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
+
+/* What others read by readv is shorter. */
+#define LONG_BYTES 8192
 
 enum { OF = 10000, PARTS_MOST = 64 };
 
 static struct {
     _Atomic uint64_t random;
-    unsigned breaks, shorts, pace;
+    unsigned breaks, shorts, pace, flips;
     int is_read;
 } faults;
 
@@ -45,6 +50,9 @@ static void faults_read(void)
         return;
     faults.is_read = 1;
     if (text && sscanf(text, "%lu:%u:%u", &seed, &faults.breaks, &faults.shorts) != 3)
+        abort();
+    text = getenv("SOCK_FLIPS");
+    if (text && sscanf(text, "%u", &faults.flips) != 1)
         abort();
     text = getenv("SOCK_PACE");
     if (text && sscanf(text, "%u", &faults.pace) != 1)
@@ -90,6 +98,21 @@ static void shorten(struct msghdr *message, struct iovec parts[PARTS_MOST])
     message->msg_iovlen = count;
 }
 
+/* Of so many bytes that were read. */
+static void flip(const struct msghdr *message, ssize_t count)
+{
+    size_t at = draw((unsigned) count);
+
+    for (size_t i = 0; i < message->msg_iovlen; i++) {
+        const struct iovec *part = &message->msg_iov[i];
+        if (at < part->iov_len) {
+            ((unsigned char *) part->iov_base)[at] ^= (unsigned char) (1u << draw(8));
+            return;
+        }
+        at -= part->iov_len;
+    }
+}
+
 static void fault(int fd, struct msghdr *message, struct iovec parts[PARTS_MOST])
 {
     faults_read();
@@ -125,5 +148,23 @@ __attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *me
     *(void **) &real = dlsym(RTLD_NEXT, "recvmsg");
     if (flags == MSG_DONTWAIT)
         fault(fd, &copy, parts);
-    return real(fd, &copy, flags);
+    ssize_t count = real(fd, &copy, flags);
+    if (flags == MSG_DONTWAIT && count > 0 && is_of_tcp(fd) && draw(OF) < faults.flips)
+        flip(&copy, count);
+    return count;
+}
+
+__attribute__((visibility("default"))) ssize_t readv(int fd, const struct iovec *parts, int count)
+{
+    ssize_t (*real)(int, const struct iovec *, int);
+    struct msghdr message = {.msg_iov = (struct iovec *) parts, .msg_iovlen = (size_t) count};
+
+    *(void **) &real = dlsym(RTLD_NEXT, "readv");
+    ssize_t bytes = real(fd, parts, count);
+    if (bytes < LONG_BYTES || !is_of_tcp(fd))
+        return bytes;
+    faults_read();
+    if (draw(OF) < faults.flips)
+        flip(&message, bytes);
+    return bytes;
 }

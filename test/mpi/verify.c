@@ -32,8 +32,8 @@ static unsigned long long found(void)
     static bool is_open;
     unsigned long long value = 0;
     int index, count;
-    if (!is_open && (MPI_T_pvar_get_index("pml_multilane_wrong_messages",
-                                          MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS ||
+    if (!is_open && (MPI_T_pvar_get_index("pml_multilane_wrong_messages", MPI_T_PVAR_CLASS_COUNTER,
+                                          &index) != MPI_SUCCESS ||
                      MPI_T_pvar_session_create(&session) != MPI_SUCCESS ||
                      MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count) != MPI_SUCCESS))
         MPI_Abort(MPI_COMM_WORLD, 2);

@@ -25,7 +25,7 @@ struct record {
     struct record_ends ends; /* the last: as many lanes of it as there are are published */
 };
 
-#define RECORD_SUMS 3u /* enum sums: the same at both ends */
+#define RECORD_SUMS       3u /* enum sums: the same at both ends */
 #define RECORD_MAGIC      "MLTLANE"
 #define RECORD_BYTE_ORDER 0x01020304u
 

@@ -24,6 +24,7 @@
 #include "lane/lane_events.h"
 #include "lane/extension.h"
 #include "lane/summed.h"
+#include "common/sum/crc32c.h"
 #include "base/parameters.h"
 #include "base/multilane.h"
 #include "report/job_pages.h"
@@ -395,9 +396,8 @@ COMPAT_RECEIVE_CALLBACK(message_received)
 /* --- messages with sums ----------------------------------------------------------------------- */
 
 /* What follows the sum, which is right. Apart, so that message_received stays as it is. */
-static __attribute__((noinline)) void summed_take(mca_btl_base_module_t *btl,
-                                                  const mca_btl_base_segment_t *segments,
-                                                  size_t count)
+static __attribute__((noinline)) void
+summed_take(mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments, size_t count)
 {
     mca_btl_base_segment_t bare[MCA_BTL_DES_MAX_SEGMENTS];
     if (count == 0 || count > MCA_BTL_DES_MAX_SEGMENTS ||
@@ -480,6 +480,7 @@ static bool message_is_right(mca_btl_base_module_t *btl, struct mca_btl_base_end
 static int sums_listen(void)
 {
     mca_btl_base_selected_module_t *selected;
+    crc32c_begin(); /* a message may come before this process has met a peer */
     OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
     {
         const struct multilane_extension *extension = lane_extension_of(selected->btl_module);

@@ -33,8 +33,7 @@ static struct wire_sum sum_of(const mca_btl_base_segment_t *segments, size_t cou
     struct wire_sum sum = {.sum = 0};
     for (size_t i = 0; i < count; i++) {
         size_t length = segments[i].seg_len - skip;
-        sum.sum =
-            crc32c(sum.sum, (const unsigned char *) segments[i].seg_addr.pval + skip, length);
+        sum.sum = crc32c(sum.sum, (const unsigned char *) segments[i].seg_addr.pval + skip, length);
         sum.length += (uint32_t) length;
         skip = 0;
     }
@@ -123,14 +122,14 @@ static mca_btl_base_descriptor_t *summed_prepare(mca_btl_base_module_t *btl,
         SUM_BYTES);
 }
 
-static mca_btl_base_descriptor_t *
-summed_in_place(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                mca_btl_base_registration_handle_t *registration, size_t header,
-                const void *payload, size_t payload_size, uint32_t flags)
+static mca_btl_base_descriptor_t *summed_in_place(mca_btl_base_module_t *btl,
+                                                  struct mca_btl_base_endpoint_t *endpoint,
+                                                  mca_btl_base_registration_handle_t *registration,
+                                                  size_t header, const void *payload,
+                                                  size_t payload_size, uint32_t flags)
 {
-    return moved(summed_of(btl)->real->prepare_in_place(btl, endpoint, registration,
-                                                        SUM_BYTES + header, payload, payload_size,
-                                                        flags),
+    return moved(summed_of(btl)->real->prepare_in_place(
+                     btl, endpoint, registration, SUM_BYTES + header, payload, payload_size, flags),
                  SUM_BYTES);
 }
 
@@ -169,8 +168,6 @@ void lane_sum(struct lane *lane)
     struct summed *at = summed;
     while (at->component && at->component != lane->btl->btl_component)
         at++;
-    if (at == summed && !at->component)
-        crc32c_begin();
     if (!at->component)
         at = summed_new(at, lane);
     if (lane->extension)

@@ -33,7 +33,10 @@ static void lane_out(struct lane *lane, const char *why)
     if (lane_is_out(lane, LANE_OUT_WRONG))
         return;
     lane_leave_out(lane, LANE_OUT_WRONG, true);
-    lane_say(lane, "is left out while another lane is up", why, true);
+    lane_say(lane,
+             lane_is_lost(lane) ? "is left out while another lane is up"
+                                : "goes on being used, as no other lane is up",
+             why, true);
 }
 
 void wrong_came(struct lane *lane, size_t bytes)

@@ -30,7 +30,7 @@ struct arrival {
     uint32_t method;            /* of a RTS, */
     uint32_t memory;            /* likewise: enum wire_memory; and with WIRE_SUMMED */
     uint32_t sum;
-    struct wire_key key;        /* of a RTS by get */
+    struct wire_key key; /* of a RTS by get */
     const unsigned char *key_bytes;
     const struct wire_offer *offer; /* of a part; or null */
     size_t length;                  /* of the payload, the sum of these */

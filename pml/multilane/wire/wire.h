@@ -139,7 +139,7 @@ struct wire_rts {
 
 /* What the bytes of an announced message lie in. */
 enum wire_memory {
-    WIRE_ON_DEVICE = 1,   /* else in host memory */
+    WIRE_ON_DEVICE = 1,    /* else in host memory */
     WIRE_IN_ONE_PIECE = 2, /* the sender can put them, from there */
     WIRE_SUMMED = 4        /* the sum of the message comes along, and the sender waits for an ACK */
 };
