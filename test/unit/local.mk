@@ -101,7 +101,7 @@ test_unit_node_areas_LDADD = $(PML_TEST_LDADD)
 
 # The PML: product code all but for what lies around it (its BTLs, Open MPI's progress, the clock).
 # Of the PML's library each takes the files that it needs.
-pml_tests = test/unit/flow_model test/unit/pml_datatype test/unit/pml_explain test/unit/pml_handle test/unit/pml_returned \
+pml_tests = test/unit/flow_model test/unit/pml_datatype test/unit/pml_explain test/unit/pml_handle test/unit/pml_returned test/unit/pml_summed \
 	test/unit/pml_lanes \
 	test/unit/pml_match test/unit/pml_page test/unit/pml_page_fill \
 	test/unit/pml_peer test/unit/pml_pieces test/unit/pml_profile test/unit/pml_record \
@@ -125,6 +125,9 @@ test_unit_pml_explain_LDADD = $(pml_ldadd)
 test_unit_pml_handle_SOURCES = test/unit/pml_handle.c
 test_unit_pml_handle_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_handle_LDADD = $(pml_ldadd)
+test_unit_pml_summed_SOURCES = test/unit/pml_summed.c test/unit/lanes_standin.c test/unit/progress_standin.c
+test_unit_pml_summed_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_summed_LDADD = $(pml_ldadd)
 test_unit_pml_returned_SOURCES = test/unit/pml_returned.c test/unit/lanes_standin.c test/unit/progress_standin.c
 test_unit_pml_returned_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_returned_LDADD = $(pml_ldadd)

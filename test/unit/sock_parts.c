@@ -4,6 +4,7 @@
 #include "check.h"
 
 #include "btl/sock/sock.h"
+#include "common/sum/crc32c.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,18 @@ static void check_pairs(const char *what, const struct sock_address *ours, uint3
     for (uint32_t i = 0; i < our_count; i++) {
         CHECK(pairs[i] == expected[i], "%s: %u leads to %d", what, i, pairs[i]);
         CHECK(pairs[i] < 0 || back[pairs[i]] == (int) i, "%s: the other end of %u", what, i);
+    }
+}
+
+static void each_bit_of_a_header_is_checked(void)
+{
+    struct frame_header header = {.length = 100, .kind = FRAME_MESSAGE, .number = 7, .have = 9};
+
+    header.check = sock_frame_check(&header);
+    for (size_t bit = 0; bit < 8 * sizeof(header); bit++) {
+        struct frame_header wrong = header;
+        ((unsigned char *) &wrong)[bit / 8] ^= (unsigned char) (1u << bit % 8);
+        CHECK(wrong.check != sock_frame_check(&wrong), "bit %zu", bit);
     }
 }
 
@@ -459,6 +472,7 @@ int main(void)
 
     sock.poll_fd = epoll_create1(0);
     sock.buffer = malloc(INTAKE_BYTES);
+    crc32c_begin();
     CHECK(sock.poll_fd >= 0 && sock.buffer, "the beginning");
     OBJ_CONSTRUCT(&sock.slots_lock, opal_mutex_t);
     OBJ_CONSTRUCT(&module.lock, opal_mutex_t);
@@ -469,6 +483,7 @@ int main(void)
     seals_are_those_of_the_paper();
     greetings_are_believed_only_whole();
     keys_are_those_of_the_standard();
+    each_bit_of_a_header_is_checked();
     addresses_are_paired();
     wishes_are_checked();
 

@@ -468,7 +468,8 @@ static bool message_is_right(mca_btl_base_module_t *btl, struct mca_btl_base_end
                              uint8_t tag, const void *bytes, size_t length)
 {
     const mca_btl_base_segment_t segment = {.seg_addr.pval = (void *) bytes, .seg_len = length};
-    if (tag == WIRE_TAG_KEPT ? sum_is_right(&segment, 1) : bytes && parameters.sums != SUMS_OF_ALL)
+    const bool has_to = parameters.sums == SUMS_OF_ALL && multilane_tag_is_of_pml(tag);
+    if (tag == WIRE_TAG_KEPT ? sum_is_right(&segment, 1) : bytes && !has_to)
         return true;
     struct lane_search search = {.btl = btl, .endpoint = endpoint};
     peers_visit(lane_look, &search);

@@ -17,6 +17,7 @@
 #include "liveness/liveness.h"
 #include "liveness/schedule.h"
 #include "liveness/watch.h"
+#include "liveness/wrong.h"
 #include "match/comm.h"
 #include "match/credit.h"
 #include "match/inbound.h"
@@ -138,6 +139,7 @@ static int requests_start(size_t count, ompi_request_t **requests)
 static void tables_hand_down(void)
 {
     errors_begin();
+    wrong_begin();
     timers_begin();
     if (parameters.learn || reports_are_written())
         looks_begin();

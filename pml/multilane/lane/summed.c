@@ -167,7 +167,8 @@ void lane_sum(struct lane *lane)
 {
     struct summed *at = summed;
     while (at->component && at->component != lane->btl->btl_component)
-        at++;
+        if (++at == summed + MODEL_LANES_MAX)
+            return; /* the other end says that sums are missing */
     if (!at->component)
         at = summed_new(at, lane);
     if (lane->extension)

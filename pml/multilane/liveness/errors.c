@@ -13,7 +13,6 @@
 #include "lane/lane_events.h"
 #include "liveness/handover.h"
 #include "liveness/lost.h"
-#include "liveness/wrong.h"
 #include "base/multilane.h"
 #include "peer/peer.h"
 #include "plan/peer_class.h"
@@ -159,6 +158,5 @@ void errors_begin(void)
     lane_events = (struct lane_events){.lane_failed = errors_of_lane,
                                        .btl_failed = errors_of_btl,
                                        .unproven = lane_watch,
-                                       .wrong = wrong_came,
                                        .returned = control_returned};
 }

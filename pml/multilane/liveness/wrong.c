@@ -39,7 +39,7 @@ static void lane_out(struct lane *lane, const char *why)
              why, true);
 }
 
-void wrong_came(struct lane *lane, size_t bytes)
+static void wrong_came(struct lane *lane, size_t bytes)
 {
     char why[96];
     bool is_one_too_many;
@@ -59,6 +59,11 @@ void wrong_came(struct lane *lane, size_t bytes)
         return;
     lane_out(lane, "brought 3 wrong messages in a minute");
     control_send(lane, WIRE_WRONG, NULL, 0); /* each time: one may be lost with the lane */
+}
+
+void wrong_begin(void)
+{
+    lane_events.wrong = wrong_came;
 }
 
 void wrong_told(struct lane *lane)

@@ -5,8 +5,8 @@
 
 #include "lane/lane.h"
 
-/* lane_events.wrong. No lock is held. */
-void wrong_came(struct lane *lane, size_t bytes);
+/* Fills its part of the table of lane_events.h, after errors_begin. */
+void wrong_begin(void);
 
 /* WIRE_WRONG: the other end leaves the lane out. */
 void wrong_told(struct lane *lane);

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A lane with sums: whatever way a message is sent, it begins with a sum, and each wrong bit in it
+ * is found; what the lane gives back has none. Three wrong messages in a minute take the lane out,
+ * and the other end is told. */
+#include "check.h"
+
+#include <string.h>
+
+#include "base/parameters.h"
+#include "common/sum/crc32c.h"
+#include "contact/peer_lanes.h"
+#include "lane/lane_events.h"
+#include "lane/summed.h"
+#include "lanes_standin.h"
+#include "liveness/wrong.h"
+#include "progress_standin.h"
+
+#define BYTES  1000
+#define MINUTE UINT64_C(60000000000)
+
+static struct peer *peer;
+static unsigned char message[BYTES];
+static unsigned char seen[2 * BYTES]; /* what a lane has taken last */
+static size_t seen_length;
+static unsigned seen_count, seen_tag, returned_count;
+static unsigned char room[2 * BYTES];
+static multilane_returned returned;
+
+static bool look(const mca_btl_base_module_t *btl, const struct mca_btl_base_endpoint_t *endpoint,
+                 const unsigned char *bytes, size_t length)
+{
+    (void) btl, (void) endpoint;
+    memcpy(seen, bytes, length);
+    seen_length = length;
+    seen_count++;
+    return true;
+}
+
+static void *reserve(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                     size_t header, size_t payload)
+{
+    (void) btl, (void) endpoint, (void) header, (void) payload;
+    return room;
+}
+
+static void commit(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                   size_t header, size_t payload, uint8_t tag)
+{
+    seen_tag = tag;
+    (void) look(btl, endpoint, room, header + payload);
+}
+
+static int sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                 opal_convertor_t *convertor, void *header, size_t header_size, size_t payload_size,
+                 uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
+                 mca_btl_base_descriptor_t **descriptor)
+{
+    (void) convertor, (void) payload_size, (void) order, (void) flags, (void) descriptor;
+    seen_tag = tag;
+    (void) look(btl, endpoint, header, header_size);
+    return OPAL_SUCCESS;
+}
+
+static void check_by(bool (*is_right)(mca_btl_base_module_t *btl,
+                                      struct mca_btl_base_endpoint_t *endpoint, uint8_t tag,
+                                      const void *bytes, size_t length))
+{
+    (void) is_right;
+}
+
+static void lane_return_to(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                           multilane_returned to, void *context)
+{
+    (void) btl, (void) endpoint, (void) context;
+    returned = to;
+}
+
+static const struct multilane_extension extension = {
+    .reserve = reserve, .commit = commit, .check_by = check_by, .return_to = lane_return_to};
+
+static void begin(void)
+{
+    peer = standin_peer();
+    for (int i = 0; i < 2; i++)
+        standin_reach(peer, standin_btl("stand", 1000));
+    CHECK(peer_take_lanes(peer), "no lanes");
+    peer->reachable = true;
+    for (size_t i = 0; i < BYTES; i++)
+        message[i] = (unsigned char) (i * 7);
+    peer->lanes[0].extension = &extension;
+    peer->lanes[0].reserve = reserve;
+    peer->lanes[0].sendi = peer->lanes[0].btl->btl_sendi = sendi;
+    for (int i = 0; i < 2; i++)
+        lane_sum(&peer->lanes[i]);
+    standin_takes = look;
+}
+
+/* It was sent with a right sum, and no other bits have it. */
+static void check_sent(const char *way, size_t length)
+{
+    const mca_btl_base_segment_t segment = {.seg_addr.pval = seen, .seg_len = seen_length};
+    CHECK(seen_length == sizeof(struct wire_sum) + length &&
+              memcmp(seen + sizeof(struct wire_sum), message, length) == 0,
+          "%s: %zu bytes", way, seen_length);
+    CHECK(sum_is_right(&segment, 1), "%s", way);
+    for (size_t bit = 0; bit < 8 * seen_length; bit++) {
+        seen[bit / 8] ^= (unsigned char) (1u << bit % 8);
+        CHECK(!sum_is_right(&segment, 1), "%s, bit %zu", way, bit);
+        seen[bit / 8] ^= (unsigned char) (1u << bit % 8);
+    }
+    for (size_t less = 0; less < seen_length; less++) {
+        const mca_btl_base_segment_t cut = {.seg_addr.pval = seen, .seg_len = less};
+        CHECK(!sum_is_right(&cut, 1), "%s, %zu bytes of it", way, less);
+    }
+}
+
+static void each_way_has_its_sum(void)
+{
+    struct lane *ours = &peer->lanes[0], *other = &peer->lanes[1];
+    memcpy(lane_reserve(ours, 24, 100), message, 124);
+    lane_commit(ours, 24, 100);
+    check_sent("in place", 124);
+    CHECK(seen_tag == WIRE_TAG_KEPT, "tag %x", seen_tag);
+    CHECK(lane_send_plain(ours, message, 60, NULL, NULL) == LANE_LEFT, "at once");
+    check_sent("at once", 60);
+    CHECK(lane_send_plain(other, message, BYTES, NULL, NULL) == LANE_UNDER_WAY, "a fragment");
+    check_sent("a fragment", BYTES);
+}
+
+static bool given_back(void *lane, const void *bytes, size_t length, const void *payload,
+                       size_t payload_length)
+{
+    (void) payload, (void) payload_length;
+    returned_count += lane == &peer->lanes[0] && bytes == message + sizeof(struct wire_sum) &&
+                      length == BYTES - sizeof(struct wire_sum);
+    return true;
+}
+
+static void what_returns_has_none(void)
+{
+    lane_events.returned = given_back;
+    lane_return(&peer->lanes[0]);
+    CHECK(returned(&peer->lanes[0], message, BYTES, NULL, 0) && returned_count == 1, "other bytes");
+    CHECK(returned(&peer->lanes[0], message, 7, NULL, 0) && returned_count == 1, "a short one");
+}
+
+static void wrong(struct lane *lane, uint64_t after_ns)
+{
+    standin_now_ns += after_ns;
+    lane_events.wrong(lane, 100);
+}
+
+static void three_in_a_minute_take_it_out(void)
+{
+    struct lane *lane = &peer->lanes[1];
+    peer->lanes[0].extension = NULL; /* it has no attributes */
+    for (int i = 0; i < 9; i++)
+        wrong(lane, MINUTE / 2 + 1);
+    CHECK(!lane_is_out(lane, LANE_OUT_WRONG) && multilane.wrong_messages == 9, "seldom");
+    CHECK(strstr(standin_sentence, "brought 100 bytes whose sum is wrong") && standin_said == 2,
+          "%u times: %s", standin_said, standin_sentence);
+    seen_count = 0;
+    wrong(lane, 0);
+    CHECK(lane_is_out(lane, LANE_OUT_WRONG) && lane_is_lost(lane), "often");
+    CHECK(strstr(standin_sentence, "is left out while another lane is up"), "%s", standin_sentence);
+    CHECK(seen_count == 1 && seen[sizeof(struct wire_sum)] == WIRE_WRONG, "the other end");
+    wrong_told(&peer->lanes[0]);
+    CHECK(lane_is_out(&peer->lanes[0], LANE_OUT_WRONG) && !lane_is_lost(&peer->lanes[0]) &&
+              !lane_is_lost(lane),
+          "no other lane is up");
+    CHECK(strstr(standin_sentence, "goes on being used"), "%s", standin_sentence);
+}
+
+int main(void)
+{
+    standin_begin();
+    crc32c_begin();
+    wrong_begin();
+    begin();
+    each_way_has_its_sum();
+    what_returns_has_none();
+    three_in_a_minute_take_it_out();
+    return check_end();
+}
