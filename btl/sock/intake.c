@@ -182,7 +182,7 @@ static void frame_take(struct taking *taking, unsigned char *bytes)
 {
     const struct frame_header *header = (const struct frame_header *) (void *) bytes;
 
-    if (OPAL_UNLIKELY(sock.is_right != NULL) && header->kind == FRAME_MESSAGE &&
+    if (OPAL_UNLIKELY(sock.is_right != NULL) && !sock.is_ending && header->kind == FRAME_MESSAGE &&
         !sock.is_right(&taking->peer->module->super, taking->peer, header->tag,
                        bytes + sizeof(*header), header->length)) {
         taking->broken = "it brings a message whose sum is wrong";
@@ -205,7 +205,7 @@ static size_t frame_wants(struct taking *taking, const unsigned char *bytes, siz
     if (header_is_good(taking->peer, header))
         return whole_bytes(header);
     taking->broken = "it sends what is no message";
-    if (sock.is_right)
+    if (sock.is_right && !sock.is_ending)
         (void) sock.is_right(&taking->peer->module->super, taking->peer, 0, NULL, 0);
     return 0;
 }

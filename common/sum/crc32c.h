@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CRC32C (Castagnoli), by the processor's instruction where it has one. */
+/* CRC32C (Castagnoli), by the processor's instructions where it has them. */
 #ifndef MULTILANE_CRC32C_H
 #define MULTILANE_CRC32C_H
 

@@ -89,7 +89,6 @@ test_unit_node_model_SOURCES = test/unit/node_model.c
 # Sums of messages.
 check_PROGRAMS += test/unit/sum_crc32c
 TESTS += test/unit/sum_crc32c
-test_unit_sum_crc32c_LDADD = libmultilane_common.la
 
 # What the processes of a communicator agree on for it.
 check_PROGRAMS += test/unit/node_areas

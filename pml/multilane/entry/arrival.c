@@ -475,6 +475,8 @@ static bool message_is_right(mca_btl_base_module_t *btl, struct mca_btl_base_end
     peers_visit(lane_look, &search);
     if (search.lane)
         lane_events.wrong(search.lane, length);
+    else /* this process has not met its sender */
+        counter_add(&multilane.wrong_messages, 1);
     return false;
 }
 

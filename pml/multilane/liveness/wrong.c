@@ -45,14 +45,19 @@ static void wrong_came(struct lane *lane, size_t bytes)
     bool is_one_too_many;
     counter_add(&multilane.wrong_messages, 1);
     if (!lane) {
-        opal_output(0,
-                    "multilane: %zu bytes that gets or puts brought over several lanes have a "
-                    "wrong sum; they come again.",
-                    bytes);
+        static _Atomic unsigned said; /* relaxed: once too often does no harm */
+        if (atomic_fetch_add_explicit(&said, 1, memory_order_relaxed) < WRONGS_OUT)
+            opal_output(0,
+                        "multilane: %zu bytes that gets or puts brought over several lanes have a "
+                        "wrong sum; they come again.",
+                        bytes);
         return;
     }
     if (wrong_count(&lane->wrongs, &is_one_too_many) < WRONGS_OUT) {
-        snprintf(why, sizeof(why), "brought %zu bytes whose sum is wrong", bytes);
+        if (bytes)
+            snprintf(why, sizeof(why), "brought %zu bytes whose sum is wrong", bytes);
+        else
+            snprintf(why, sizeof(why), "brought a wrong header of its own");
         lane_say(lane, "brings wrong bytes, which come again", why, false);
     }
     if (!is_one_too_many)

@@ -151,9 +151,13 @@ bool lane_trouble(const struct lane *lane, uint32_t *kind, const char **why)
         *why = "carries nothing, as multilane-top --drain has asked";
         return true;
     }
+    *kind = lane_is_lost(lane) ? PAGE_RESERVE : PAGE_WORSE;
+    if (lane_is_out(lane, LANE_OUT_WRONG)) {
+        *why = "brings wrong bytes, as their sums show";
+        return true;
+    }
     const struct lane_history *histories =
         atomic_load_explicit(&lane->peer->histories, memory_order_acquire);
-    *kind = lane_is_lost(lane) ? PAGE_RESERVE : PAGE_WORSE;
     *why = histories ? histories[lane->index].why : "";
     return lane_is_worse(lane);
 }

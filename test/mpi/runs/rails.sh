@@ -310,6 +310,17 @@ rails_sock_goes_on() { # WHAT
     printf '%s\n' "$output"
     awk '/ 0 bytes wrong/ { slowest = $(NF - 1) } END { exit !(slowest > 1900 && slowest < 3000) }' <<<"$output"
 }
+# Bits that are wrong on both rails: all data is right, and each rail is left out once. 2 s.
+# shellcheck disable=SC2086
+rails_flips() {
+    local output
+    output=$(rails_run 2 800,800 -- $one_each $sock -x LD_PRELOAD="$build/test/fake/libsock_faults.so" -x SOCK_FLIPS=200 \
+        --mca pml_multilane_verify 1 -- verify 1 2 300000 2>&1) || { printf '%s\n' "$output"; return 1; }
+    printf '%s\n' "$output"
+    [ "$(grep -c ', 0 wrong bytes received' <<<"$output")" = 2 ] && grep -q 'sock:rail.* is left out while another' <<<"$output"
+}
+# What is preloaded would have to come behind the sanitizer's library.
+[ -n "$sanitizer" ] || beside check "${prefix}rails.sock.flips" rails_flips
 beside check "${prefix}rails.sock.resets" rails_failover $rails_times resets --ranks 4 --rails 800
 beside check "${prefix}rails.sock.everything" rails_failover $rails_times everything --ranks 4
 beside check "${prefix}rails.sock.unequal" rails_sock 'mix ends' 400,1200
