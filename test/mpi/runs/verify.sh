@@ -37,7 +37,7 @@ verify_sock() { # [mpirun's arguments]
     local output status
     # What is preloaded would have to come behind the sanitizer's library, which cannot be said here.
     output=$(mpirun_run 2 --mca mpi_yield_when_idle 1 -x LD_PRELOAD="$build/test/fake/libsock_faults.so" \
-        -x ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0" -x SOCK_FLIPS=300 --mca pml multilane \
+        -x ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0" -x SOCK_FLIPS=60 --mca pml multilane \
         --mca btl self,sock "$@" -- verify 1 3 300000 2>&1)
     status=$?
     printf '%s\n' "$output"
