@@ -9,6 +9,7 @@
 
 #include "multilane/extension.h"
 
+#include "base/pending.h"
 #include "lane/departure.h"
 #include "wire/wire.h"
 
@@ -73,8 +74,10 @@ enum lane_cause {
 
 #define WRONGS_OUT 3 /* within a minute: then the lane is left out */
 
-/* Messages with wrong sums. The component's lock guards it. */
+/* Messages with wrong sums; for liveness/wrong.c, under its lock. */
 struct lane_wrongs {
+    struct pending pending; /* leaves the lane out, from progress */
+    const char *why;        /* null: it is not pending */
     uint32_t count;
     uint64_t at_ns[WRONGS_OUT - 1]; /* of the last before this one */
 };

@@ -3,6 +3,7 @@
  * carries where no other one is up: what is wrong comes again. */
 #include "liveness/wrong.h"
 
+#include <pthread.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -14,29 +15,55 @@
 
 #define MINUTE_NS UINT64_C(60000000000)
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards lane_wrongs; a leaf */
+
 /* Returns how many there were. *is_one_too_many: the last ones came within a minute. */
 static uint32_t wrong_count(struct lane_wrongs *wrongs, bool *is_one_too_many)
 {
     const uint64_t now = clock_now_ns();
-    multilane_lock();
+    pthread_mutex_lock(&lock);
     uint32_t count = ++wrongs->count;
     *is_one_too_many = count >= WRONGS_OUT && now - wrongs->at_ns[0] <= MINUTE_NS;
     for (int i = 0; i + 1 < WRONGS_OUT - 1; i++)
         wrongs->at_ns[i] = wrongs->at_ns[i + 1];
     wrongs->at_ns[WRONGS_OUT - 2] = now;
-    multilane_unlock();
+    pthread_mutex_unlock(&lock);
     return count;
 }
 
-static void lane_out(struct lane *lane, const char *why)
+static const char brought[] = "brought 3 wrong messages in a minute";
+static const char told[] = "brought 3 wrong messages in a minute to the other end";
+
+/* From progress: the BTL's call may be inside of anything. */
+static int lane_out(struct pending *pending)
 {
-    if (lane_is_out(lane, LANE_OUT_WRONG))
+    struct lane *lane = (struct lane *) ((char *) pending - offsetof(struct lane, wrongs.pending));
+    pthread_mutex_lock(&lock);
+    const char *why = lane->wrongs.why;
+    lane->wrongs.why = NULL;
+    pthread_mutex_unlock(&lock);
+    if (!lane_is_out(lane, LANE_OUT_WRONG)) {
+        lane_leave_out(lane, LANE_OUT_WRONG, true);
+        lane_say(lane,
+                 lane_is_lost(lane) ? "is left out while another lane is up"
+                                    : "goes on being used, as no other lane is up",
+                 why, true);
+    }
+    if (why == brought)
+        control_send(lane, WIRE_WRONG, NULL, 0); /* each time: one may be lost with the lane */
+    return OMPI_SUCCESS;
+}
+
+static void lane_out_soon(struct lane *lane, const char *why)
+{
+    pthread_mutex_lock(&lock);
+    bool is_first = !lane->wrongs.why;
+    lane->wrongs.why = why;
+    pthread_mutex_unlock(&lock);
+    if (!is_first)
         return;
-    lane_leave_out(lane, LANE_OUT_WRONG, true);
-    lane_say(lane,
-             lane_is_lost(lane) ? "is left out while another lane is up"
-                                : "goes on being used, as no other lane is up",
-             why, true);
+    lane->wrongs.pending = (struct pending){.retry = lane_out};
+    pending_add(&lane->wrongs.pending);
 }
 
 static void wrong_came(struct lane *lane, size_t bytes)
@@ -60,10 +87,8 @@ static void wrong_came(struct lane *lane, size_t bytes)
             snprintf(why, sizeof(why), "brought a wrong header of its own");
         lane_say(lane, "brings wrong bytes, which come again", why, false);
     }
-    if (!is_one_too_many)
-        return;
-    lane_out(lane, "brought 3 wrong messages in a minute");
-    control_send(lane, WIRE_WRONG, NULL, 0); /* each time: one may be lost with the lane */
+    if (is_one_too_many)
+        lane_out_soon(lane, brought);
 }
 
 void wrong_begin(void)
@@ -73,7 +98,7 @@ void wrong_begin(void)
 
 void wrong_told(struct lane *lane)
 {
-    lane_out(lane, "brought 3 wrong messages in a minute to the other end");
+    lane_out_soon(lane, told);
 }
 
 void wrong_is_lost(struct peer *peer, mca_btl_base_module_t *btl, size_t bytes)
