@@ -127,12 +127,14 @@ static void each_way_has_its_sum(void)
     check_sent("a fragment", BYTES);
 }
 
-static bool given_back(void *lane, const void *bytes, size_t length, const void *payload,
-                       size_t payload_length)
+#define OTHERS_TAG 0x80 /* of osc/rdma, say, whose messages have no sum */
+
+static bool given_back(void *lane, uint8_t tag, const void *bytes, size_t length,
+                       const void *payload, size_t payload_length)
 {
+    size_t sum = tag == WIRE_TAG ? sizeof(struct wire_sum) : 0;
     (void) payload, (void) payload_length;
-    returned_count += lane == &peer->lanes[0] && bytes == message + sizeof(struct wire_sum) &&
-                      length == BYTES - sizeof(struct wire_sum);
+    returned_count += lane == &peer->lanes[0] && bytes == message + sum && length == BYTES - sum;
     return true;
 }
 
@@ -140,8 +142,21 @@ static void what_returns_has_none(void)
 {
     lane_events.returned = given_back;
     lane_return(&peer->lanes[0]);
-    CHECK(returned(&peer->lanes[0], message, BYTES, NULL, 0) && returned_count == 1, "other bytes");
-    CHECK(returned(&peer->lanes[0], message, 7, NULL, 0) && returned_count == 1, "a short one");
+    CHECK(returned(&peer->lanes[0], WIRE_TAG_SUMMED, message, BYTES, NULL, 0) &&
+              returned_count == 1,
+          "other bytes");
+    CHECK(returned(&peer->lanes[0], WIRE_TAG_SUMMED, message, 7, NULL, 0) && returned_count == 1,
+          "a short one");
+    CHECK(returned(&peer->lanes[0], OTHERS_TAG, message, BYTES, NULL, 0) && returned_count == 2,
+          "not the PML's");
+}
+
+static void what_others_send_has_none(void)
+{
+    CHECK(lane_send_tagged(&peer->lanes[0], OTHERS_TAG, message, BYTES, NULL, NULL) ==
+                  LANE_UNDER_WAY &&
+              seen_length == BYTES && memcmp(seen, message, BYTES) == 0,
+          "%zu bytes", seen_length);
 }
 
 static void wrong(struct lane *lane, uint64_t after_ns)
@@ -181,6 +196,7 @@ int main(void)
     begin();
     each_way_has_its_sum();
     what_returns_has_none();
+    what_others_send_has_none();
     three_in_a_minute_take_it_out();
     return check_end();
 }
