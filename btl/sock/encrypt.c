@@ -85,6 +85,7 @@ bool encrypt_begin(int fd, const struct seal *secret, const struct seal *caller,
     const struct encrypt_bytes key = {secret, sizeof(*secret)}, salt = {nonces, sizeof(nonces)};
     unsigned char called[ENCRYPT_DERIVED_BYTES], answered[ENCRYPT_DERIVED_BYTES];
 
+    errno = ENOSYS; /* where no keys can be made */
     bool good =
         encrypt_derive(key, salt, (struct encrypt_bytes){from_caller, sizeof(from_caller)},
                        called) &&
@@ -117,11 +118,12 @@ static int own_connection(int *listener)
     return -1;
 }
 
-/* The kernel may have TLS and not the cipher. */
+/* The kernel may have TLS and not the cipher. Where there is no loopback to try it over, the
+ * connections find out. */
 static int kernel_error(void)
 {
     const unsigned char any[ENCRYPT_DERIVED_BYTES] = {0};
-    int listener, caller = own_connection(&listener), error = caller < 0 ? errno : 0;
+    int listener, caller = own_connection(&listener), error = 0;
 
     if (caller >= 0 && !(layer_begin(caller) && direction_begin(caller, TLS_TX, any) &&
                          direction_begin(caller, TLS_RX, any)))

@@ -505,8 +505,10 @@ static void link_tick(sock_peer_t *peer, uint64_t now_ms)
         peer->down_since_ms = 0;
         caller_drop(peer, 0); /* it came back by itself */
     }
-    if (sock.tls != 0 && peer->link->keyed_bytes >= (uint64_t) sock.tls_mib << 20)
+    if (sock.tls != 0 && peer->link->keyed_bytes >= (uint64_t) sock.tls_mib << 20) {
         sock_socket_end(peer->link);
+        peer->can_write = false;
+    }
     if (peer->have != peer->told && now_ms - peer->owed_since_ms >= OWED_MS) {
         peer->owes = true;
         sock_queue_write(peer);

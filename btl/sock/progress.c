@@ -15,6 +15,8 @@
 #define ASK_ROUNDS       8u
 #define ASK_ROUNDS_ALONE 16u
 #define SKIPPED_ROUNDS   15u
+/* Rounds that come later than that are not skipped: 25 us to 4 ms. */
+#define SKIPPED_COUNT 100000u
 /* A peer that brought nothing in so many looks is hot no more. */
 #define COOL_LOOKS 4096u
 #define TICK_MS    5u
@@ -164,8 +166,10 @@ static bool is_time_to_ask(uint64_t system_ms)
     sock.round++;
     if (!is_alone())
         return sock.round % ASK_ROUNDS == 0;
-    if (sock.round >= ASK_ROUNDS_ALONE)
+    if (sock.round >= ASK_ROUNDS_ALONE) {
+        atomic_store_explicit(&sock.skips_from, clock_count(), memory_order_relaxed);
         atomic_store_explicit(&sock.skips, SKIPPED_ROUNDS, memory_order_relaxed);
+    }
     return sock.round % ASK_ROUNDS_ALONE == 0;
 }
 
@@ -177,7 +181,9 @@ static bool is_skipped(void)
     if (left == 0)
         return false;
     atomic_store_explicit(&sock.skips, left - 1, memory_order_relaxed);
-    return is_alone() && !atomic_load_explicit(&sock.slept, memory_order_relaxed) &&
+    const uint64_t from = atomic_load_explicit(&sock.skips_from, memory_order_relaxed);
+    return from != 0 && clock_count() - from < SKIPPED_COUNT && is_alone() &&
+           !atomic_load_explicit(&sock.slept, memory_order_relaxed) &&
            !atomic_load_explicit(&sock.attention, memory_order_relaxed);
 }
 

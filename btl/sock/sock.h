@@ -283,7 +283,8 @@ struct sock_state {
     sock_peer_t *_Atomic watched; /* the peers that the clock matters to */
     _Atomic uint64_t clock_ms;    /* sock_now_ms; from 1 */
     _Atomic uint32_t connections; /* sockets but those that listen */
-    _Atomic uint32_t skips;       /* rounds to come in which nothing is looked at */
+    _Atomic uint32_t skips;       /* rounds to come in which nothing is looked at, */
+    _Atomic uint64_t skips_from;  /* for a short time after that (clock_count) */
     /* P from here on. */
     unsigned char *buffer; /* what is read goes here first, unless its place is known */
     struct sock_socket *guests, *closed;

@@ -78,6 +78,7 @@ void sock_socket_close(struct sock_socket *socket)
 void sock_socket_end(struct sock_socket *socket)
 {
     shutdown(socket->fd, SHUT_WR);
+    sock_socket_watch(socket, true, false); /* it can always be written now, and fails */
     socket->keyed_bytes = 0;
 }
 

@@ -100,7 +100,8 @@ static const struct param params[] = {
     {"slots", PARAM_INT, &verbs.slots, "-1 to 256",
      "answers of a large put's receiver that one peer may have written into this process's memory "
      "before they are looked at, up to 256, rounded up to 16, 32, 64...; -1: as many as the lane's "
-     "bandwidth and latency want; 0: they are ordinary messages"},
+     "bandwidth and latency want; 0, or where pml_multilane_failover is 1: they are ordinary "
+     "messages"},
     {.name = NULL}};
 
 _Static_assert(CHOICE_PORTS_MAX == 16 && SLOTS_DEPTH_MOST == 256, "rails and slots may be these");

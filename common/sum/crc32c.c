@@ -51,7 +51,9 @@ static bool has_instruction(void)
 {
     return __builtin_cpu_supports("sse4.2");
 }
-#elif defined(__aarch64__) && defined(__linux__)
+/* An older clang knows the instruction only where all of the program may use it. */
+#elif defined(__aarch64__) && defined(__linux__) &&                                                \
+    (defined(__ARM_FEATURE_CRC32) || !defined(__clang__))
 #include <arm_acle.h>
 #include <asm/hwcap.h>
 #include <sys/auxv.h>

@@ -46,15 +46,14 @@ static int component_query(struct ompi_win_t *window, void **base, size_t bytes,
 
 /* osc/rdma keeps to one lane toward each process. When that lane breaks, what it has not delivered
  * goes by another one, but only toward a process that the PML has met. */
-static int others_meet(const ompi_osc_base_component_t *chosen, ompi_communicator_t *comm)
+static void others_meet(const ompi_osc_base_component_t *chosen, ompi_communicator_t *comm)
 {
     bool is_rdma = strcmp(chosen->osc_version.mca_component_name, "rdma") == 0;
-    int status = OMPI_SUCCESS, came;
+    int came;
 
-    for (int rank = 0; is_rdma && rank < ompi_comm_size(comm) && status == OMPI_SUCCESS; rank++)
+    for (int rank = 0; is_rdma && rank < ompi_comm_size(comm); rank++)
         if (!OPAL_PROC_ON_LOCAL_NODE(ompi_comm_peer_lookup(comm, rank)->super.proc_flags))
-            status = MCA_PML_CALL(iprobe(rank, 0, comm, &came, MPI_STATUS_IGNORE));
-    return status;
+            (void) MCA_PML_CALL(iprobe(rank, 0, comm, &came, MPI_STATUS_IGNORE));
 }
 
 /* As Open MPI does it, among all others; but osc/monitoring would choose this one again. */
@@ -83,10 +82,10 @@ static int others_select(struct ompi_win_t *window, void **base, size_t bytes,
             best_priority = priority;
         }
     }
-    int status = best ? others_meet(best, comm) : OMPI_ERR_NOT_SUPPORTED;
-    return status == OMPI_SUCCESS
-               ? best->osc_select(window, base, bytes, unit, comm, info, flavor, model)
-               : status;
+    if (!best)
+        return OMPI_ERR_NOT_SUPPORTED;
+    others_meet(best, comm); /* one that is lost is found by the window */
+    return best->osc_select(window, base, bytes, unit, comm, info, flavor, model);
 }
 
 /* Does any process of the window give device memory? Who gave host memory would wait for ever for

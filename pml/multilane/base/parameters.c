@@ -52,7 +52,9 @@ static const struct param rows[] = {
      "bytes of copies of messages to one peer that no lane has handed over yet (k, m, g); beyond "
      "it sends wait in their own memory"},
     {"failover", PARAM_INT, &parameters.failover, NULL,
-     "1: go on over the other lanes when one of sock or verbs is lost; 0: do not"},
+     "1: go on over the other lanes when one of sock or verbs is lost, or over the only one of "
+     "verbs "
+     "once it is connected anew; 0: do not"},
     {"suspect_ms", PARAM_INT, &parameters.suspect_ms, "1 or more",
      "milliseconds of silence after which a lane is suspect"},
     {"lost_s", PARAM_INT, &parameters.lost_s, "1 or more",

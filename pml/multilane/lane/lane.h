@@ -74,10 +74,12 @@ enum lane_cause {
 
 #define WRONGS_OUT 3 /* within a minute: then the lane is left out */
 
-/* Messages with wrong sums; for liveness/wrong.c, under its lock. */
+/* Messages with wrong sums that a lane has brought; beside its peer, as few have any. For
+ * liveness/wrong.c, under its lock. */
 struct lane_wrongs {
     struct pending pending; /* leaves the lane out, from progress */
-    const char *why;        /* null: it is not pending */
+    struct lane *lane;
+    const char *why; /* null: it is not pending */
     uint32_t count;
     uint64_t at_ns[WRONGS_OUT - 1]; /* of the last before this one */
 };
@@ -114,10 +116,6 @@ struct lane {
     /* The BTL's send-immediate. Null where there is none, or where it may keep bytes in this
      * process (stock_btl_sendi_leaves). */
     mca_btl_base_module_sendi_fn_t sendi;
-    /* Its functions, or those of lane/summed.c. */
-    mca_btl_base_module_alloc_fn_t alloc;
-    mca_btl_base_module_prepare_fn_t prepare;
-    mca_btl_base_module_send_fn_t send;
     /* The extension's reserve, or null. */
     void *(*reserve)(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                      size_t header, size_t payload);
@@ -126,10 +124,14 @@ struct lane {
     bool returns;   /* may break, gives back what is not there for other lanes, and is made anew */
     bool sums;      /* its messages have sums: lane/summed.h */
     bool in_place;  /* sends from the user's memory: extension->prepare_in_place */
-    bool keeps_order;             /* what is sent behind a put arrives behind its bytes */
-    bool takes_device;            /* it gets and puts device memory in place */
-    float round_trip_s;           /* to another node, as the kernel measured it; 0: not known */
-    size_t largest;               /* the largest message, headers included, of one send */
+    bool keeps_order;   /* what is sent behind a put arrives behind its bytes */
+    bool takes_device;  /* it gets and puts device memory in place */
+    float round_trip_s; /* to another node, as the kernel measured it; 0: not known */
+    size_t largest;     /* the largest message, headers included, of one send */
+    /* The BTL's functions, or those of lane/summed.c. Short messages do without. */
+    mca_btl_base_module_alloc_fn_t alloc;
+    mca_btl_base_module_prepare_fn_t prepare;
+    mca_btl_base_module_send_fn_t send;
     struct lane_speed speed;      /* for messages, */
     struct lane_speed copy_speed; /* and for gets and puts */
     struct lane_health health;
@@ -138,7 +140,6 @@ struct lane {
     _Atomic bool lost;             /* send nothing on it; see lane_leave_out */
     _Atomic uint8_t out;           /* enum lane_cause; see lane_leave_out */
     _Atomic bool is_worse;         /* than it was; relaxed, for reports: liveness/worse.c */
-    struct lane_wrongs wrongs;     /* that it has brought */
 };
 
 /* Memory registered with one lane, for a get or put of the other end. */

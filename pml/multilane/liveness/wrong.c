@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/multilane.h"
@@ -17,10 +18,29 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards lane_wrongs; a leaf */
 
+/* Null: no memory. Later lanes have room as well. */
+static struct lane_wrongs *wrongs_of(struct lane *lane)
+{
+    struct peer *peer = lane->peer;
+    uint8_t count = peer_lane_count(peer), room = peer->lane_room > count ? peer->lane_room : count;
+    pthread_mutex_lock(&lock);
+    if (!peer->wrongs)
+        peer->wrongs = calloc(room, sizeof(*peer->wrongs));
+    struct lane_wrongs *wrongs = peer->wrongs ? &peer->wrongs[lane->index] : NULL;
+    if (wrongs)
+        wrongs->lane = lane;
+    pthread_mutex_unlock(&lock);
+    return wrongs;
+}
+
 /* Returns how many there were. *is_one_too_many: the last ones came within a minute. */
-static uint32_t wrong_count(struct lane_wrongs *wrongs, bool *is_one_too_many)
+static uint32_t wrong_count(struct lane *lane, bool *is_one_too_many)
 {
     const uint64_t now = clock_now_ns();
+    struct lane_wrongs *wrongs = wrongs_of(lane);
+    *is_one_too_many = false;
+    if (!wrongs)
+        return 0;
     pthread_mutex_lock(&lock);
     uint32_t count = ++wrongs->count;
     *is_one_too_many = count >= WRONGS_OUT && now - wrongs->at_ns[0] <= MINUTE_NS;
@@ -37,10 +57,12 @@ static const char told[] = "brought 3 wrong messages in a minute to the other en
 /* From progress: the BTL's call may be inside of anything. */
 static int lane_out(struct pending *pending)
 {
-    struct lane *lane = (struct lane *) ((char *) pending - offsetof(struct lane, wrongs.pending));
+    struct lane_wrongs *wrongs =
+        (struct lane_wrongs *) ((char *) pending - offsetof(struct lane_wrongs, pending));
+    struct lane *lane = wrongs->lane;
     pthread_mutex_lock(&lock);
-    const char *why = lane->wrongs.why;
-    lane->wrongs.why = NULL;
+    const char *why = wrongs->why;
+    wrongs->why = NULL;
     pthread_mutex_unlock(&lock);
     if (!lane_is_out(lane, LANE_OUT_WRONG)) {
         lane_leave_out(lane, LANE_OUT_WRONG, true);
@@ -56,14 +78,17 @@ static int lane_out(struct pending *pending)
 
 static void lane_out_soon(struct lane *lane, const char *why)
 {
+    struct lane_wrongs *wrongs = wrongs_of(lane);
+    if (!wrongs)
+        return;
     pthread_mutex_lock(&lock);
-    bool is_first = !lane->wrongs.why;
-    lane->wrongs.why = why;
+    bool is_first = !wrongs->why;
+    wrongs->why = why;
     pthread_mutex_unlock(&lock);
     if (!is_first)
         return;
-    lane->wrongs.pending = (struct pending){.retry = lane_out};
-    pending_add(&lane->wrongs.pending);
+    wrongs->pending = (struct pending){.retry = lane_out};
+    pending_add(&wrongs->pending);
 }
 
 static void wrong_came(struct lane *lane, size_t bytes)
@@ -80,7 +105,7 @@ static void wrong_came(struct lane *lane, size_t bytes)
                         bytes);
         return;
     }
-    if (wrong_count(&lane->wrongs, &is_one_too_many) < WRONGS_OUT) {
+    if (wrong_count(lane, &is_one_too_many) < WRONGS_OUT) {
         if (bytes)
             snprintf(why, sizeof(why), "brought %zu bytes whose sum is wrong", bytes);
         else

@@ -83,6 +83,7 @@ static void peer_free(struct peer *peer, void *unused)
     (void) unused;
     free(peer->lanes);
     free(atomic_load_explicit(&peer->histories, memory_order_relaxed));
+    free(peer->wrongs);
     free(peer->device_lane);
     free(peer->ends);
     free(peer->offers);

@@ -80,6 +80,7 @@ struct peer {
     /* Of its lanes; null: none was looked at. Release, by liveness/worse.c; acquire, for reports.
      */
     struct lane_history *_Atomic histories;
+    struct lane_wrongs *wrongs; /* of each lane; null: none was wrong. See liveness/wrong.c */
 };
 
 /* Relaxed: lost_end (lost.c) finds what another thread starts at the same moment. */

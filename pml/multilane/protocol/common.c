@@ -175,10 +175,13 @@ int rndv_announce(struct send_request *request, struct lane *lane, const struct 
                            .memory = memory_of(request)};
     if (key)
         rts.key = *key;
-    if (OPAL_UNLIKELY(lane->sums) && out->data && rts.method != WIRE_BY_SEND) {
-        request->is_summed = true;
+    bool is_summed = OPAL_UNLIKELY(lane->sums) && out->data && rts.method != WIRE_BY_SEND;
+    if (is_summed && !request->is_summed) /* not when it is tried again */
+        request->sum = crc32c(0, out->data, out->size);
+    request->is_summed = is_summed;
+    if (is_summed) {
         rts.memory |= WIRE_SUMMED;
-        rts.sum = crc32c(0, out->data, out->size);
+        rts.sum = request->sum;
     }
     control_append(&message, (char *) &rts + sizeof(rts.match), sizeof(rts) - sizeof(rts.match));
     control_append(&message, key_bytes, wire_keys_length(&rts.key));

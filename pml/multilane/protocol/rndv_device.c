@@ -134,7 +134,8 @@ static bool device_ask_put(struct recv_request *request)
                       &rma->lanes[0].local) != OMPI_SUCCESS)
         return false;
     rma->lanes[0].lane = lane;
-    rma->count = 1; /* it is given back with the receive */
+    rma->count = 1;             /* it is given back with the receive */
+    request->is_summed = false; /* the sender waits for no word of it */
     struct wire_key key = {.address = (uintptr_t) place,
                            .length = (uint32_t) lane_key_length(lane)};
     recv_request_send_rtr(request, peer_control_lane(peer), 0, WIRE_BY_DEVICE, &key,

@@ -71,6 +71,8 @@ static void answer_await(struct send_request *request)
     /* The answer is one step more. Relaxed: the steps order. */
     atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
     send_state_set(request, SEND_ANNOUNCED);
+    if (OPAL_UNLIKELY(peer_is_lost(request->out.peer)))
+        send_request_lost(request, request->handle); /* lost_end may have looked before */
 }
 
 static void fin_send(struct send_request *request, struct rma_lane *used)

@@ -76,10 +76,11 @@ struct send_request {
     _Alignas(8) unsigned char own[SEND_OWN_BYTES]; /* the protocol's, see send_request_own */
     bool counted;                                  /* see work_begins_for */
     bool is_under_way;                             /* counted by its peer */
-    bool is_summed;                                /* its RTS has told its sum */
-    _Atomic bool is_putting;                       /* see send_request_ready */
-    size_t again;                                  /* bytes to be sent once the puts have ended */
-    uint8_t expecting;                             /* how many of the peer's lanes expect the RTR */
+    bool is_summed;                                /* its RTS has told its sum: */
+    uint32_t sum;
+    _Atomic bool is_putting; /* see send_request_ready */
+    size_t again;            /* bytes to be sent once the puts have ended */
+    uint8_t expecting;       /* how many of the peer's lanes expect the RTR */
 };
 
 OBJ_CLASS_DECLARATION(send_request_t);

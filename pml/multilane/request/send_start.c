@@ -149,7 +149,8 @@ bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_
     bool is_device;
     if (!way || !way->ready || (way->puts && !send_request_place(request, &is_device)))
         return false;
-    bool is_again = atomic_load_explicit(&request->is_putting, memory_order_relaxed);
+    /* Acquire: as in send_request_again. */
+    bool is_again = atomic_load_explicit(&request->is_putting, memory_order_acquire);
     if ((is_again && (rtr->method != WIRE_BY_SEND || rtr->offset)) ||
         !send_state_leave_announced(request, SEND_MOVING))
         return false;

@@ -54,7 +54,7 @@ cuda_ends() {
     rm -f "$build"/ends.[01].json
     mpirun_run 2 --mca pml multilane --mca btl self,shm,cuda --mca pml_multilane_eager_max 4k \
         --mca pml_multilane_explain 2 --mca pml_multilane_explain_file "$file" \
-        -x LD_LIBRARY_PATH="$build/test/fake" -- device ends || return 1
+        "$@" -x LD_LIBRARY_PATH="$build/test/fake" -- device ends || return 1
     python3 - "$build/ends.1.json" <<'END'
 import json, sys
 of = [one for one in json.load(open(sys.argv[1]))["classes"] if "shm:shm" in one["lanes"]][0]
@@ -67,6 +67,7 @@ for far, near, long, short in ("host", "device", "rndv-put", "rndv-am"), ("devic
 END
 }
 check "${prefix}cuda.ipc.ends" cuda_ends
+check "${prefix}cuda.ipc.ends-verified" cuda_ends --mca pml_multilane_verify 1
 cuda_run staged.self-long "" self,shm self-long
 cuda_run staged-tcp "" self,tcp many
 cuda_run "staged-$sm" "" "self,$sm" many

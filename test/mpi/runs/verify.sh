@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # pml_multilane_verify: bits that are wrong on their way are found, and all data is right; over a lane that cannot bring
 # a message again the job ends with a sentence.
-elsewhere_only 'series=verify.@(flips|attribute|puts|sock.put|conform.*)' \
+elsewhere_only 'series=verify.@(flips|attribute|puts|sock.put|conform.*|windows)' \
     'asan=verify.@(flips|gets|puts|sock.flips|traffic.*)' 'tsan=verify.@(flips|puts|traffic.shm)'
 
 # Of all that was wrong each rank prints what it has made wrong and what it has found.
@@ -65,3 +65,6 @@ for lanes in shm sock "$sm"; do
     mpi "verify.conform.$lanes" 3 --mca pml multilane --mca btl "self,$lanes" $on -- conform request
     mpi "verify.traffic.$lanes" 3 --mca pml multilane --mca btl "self,$lanes" $on -- traffic --seeds 1
 done
+# 5.0 and 6.0 send for windows beside the PML, over the same connections and without sums.
+# shellcheck disable=SC2086
+mpi verify.windows 3 --mca pml multilane --mca btl self,sock --mca osc ^ucx $on -- conform onesided
