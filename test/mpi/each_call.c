@@ -183,21 +183,30 @@ static void receive_one(const struct trial *trial)
 /* --- lanes that come back -----------------------------------------------------------------------
  */
 
-static unsigned long long count_read(const char *name)
+/* Open MPI counts from the moment that a handle is there: so these stay. */
+static MPI_T_pvar_session session;
+static MPI_T_pvar_handle lanes_lost, lanes_returned;
+
+static void count_open(const char *name, MPI_T_pvar_handle *handle)
 {
-    static MPI_T_pvar_session session;
-    static bool has_session;
-    unsigned long long value = 0;
-    MPI_T_pvar_handle handle = MPI_T_PVAR_HANDLE_NULL;
     int index, count;
-    if (!has_session && MPI_T_pvar_session_create(&session) != MPI_SUCCESS)
-        stop("no session of MPI_T");
-    has_session = true;
     if (MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS ||
-        MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count) != MPI_SUCCESS)
+        MPI_T_pvar_handle_alloc(session, index, NULL, handle, &count) != MPI_SUCCESS)
         stop("there is no such variable of MPI_T");
+}
+
+static void counts_open(void)
+{
+    if (MPI_T_pvar_session_create(&session) != MPI_SUCCESS)
+        stop("no session of MPI_T");
+    count_open("pml_multilane_lanes_lost", &lanes_lost);
+    count_open("pml_multilane_lanes_returned", &lanes_returned);
+}
+
+static unsigned long long count_read(MPI_T_pvar_handle handle)
+{
+    unsigned long long value = 0;
     MPI_T_pvar_read(session, handle, &value);
-    MPI_T_pvar_handle_free(session, &handle);
     return value;
 }
 
@@ -210,8 +219,7 @@ static void lanes_await(void)
         MPI_Sendrecv(&mine, 1, MPI_INT, 1 - rank, 2, &other, 1, MPI_INT, 1 - rank, 2,
                      MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         atomic_store(&meeting->is_back[rank],
-                     flaky_is_whole() && count_read("pml_multilane_lanes_lost") ==
-                                             count_read("pml_multilane_lanes_returned"));
+                     flaky_is_whole() && count_read(lanes_lost) == count_read(lanes_returned));
         meet();
         if (MPI_Wtime() - begin > 10 * most_s)
             stop("a lane that was mended does not come back");
@@ -326,6 +334,7 @@ int main(int argc, char **argv)
             unread = atoi(argv[++i]);
     }
     functions_find();
+    counts_open();
     buffer = malloc((size_t) bytes + BLOCK);
     meeting_join(argv[1]);
     MPI_Barrier(MPI_COMM_WORLD);

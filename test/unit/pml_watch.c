@@ -331,6 +331,7 @@ static void test_only_lane_is_waited_for(void)
     CHECK(renewed[0] == 1 && lane_is_up(&lanes[0]) && !lanes[0].lost, "it has come back");
     pass(LONG_MS);
     CHECK(!is_lost, "the peer answers");
+    end();
     only_lane_breaks(LONG_MS);
     CHECK(is_lost, "it is waited for, though its time is over");
     end();
