@@ -172,7 +172,10 @@ static void script_between(const char *self, const cpu_set_t *here, const cpu_se
         _exit(2);
     }
     (void) waitpid(child, &status, 0);
-    CHECK(status == 0, "a process that a script starts takes two for a crowd");
+    if (WIFEXITED(status) && WEXITSTATUS(status) >= 126)
+        fprintf(stderr, "crowd: no shell can start this program here, as under qemu-user\n");
+    else
+        CHECK(status == 0, "a process that a script starts takes two for a crowd");
     (void) kill(beside, SIGKILL);
     (void) waitpid(beside, NULL, 0);
 }
