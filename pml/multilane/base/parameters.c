@@ -53,8 +53,7 @@ static const struct param rows[] = {
      "it sends wait in their own memory"},
     {"failover", PARAM_INT, &parameters.failover, NULL,
      "1: go on over the other lanes when one of sock or verbs is lost, or over the only one of "
-     "verbs "
-     "once it is connected anew; 0: do not"},
+     "verbs once it is connected anew; 0: do not"},
     {"suspect_ms", PARAM_INT, &parameters.suspect_ms, "1 or more",
      "milliseconds of silence after which a lane is suspect"},
     {"lost_s", PARAM_INT, &parameters.lost_s, "1 or more",
