@@ -51,20 +51,30 @@ static void children_add(pid_t launcher, const char *thread, struct processors *
     free(text);
 }
 
-/* Has the process that variable with our value? It may be another user's, and keep that to itself.
- */
-static bool has_variable(pid_t pid, const char *name)
+/* Has a process with these variables that one with our value? */
+static bool has_variable(const char *text, const char *name)
 {
     const char *value = getenv(name);
-    char *text = value ? calloc(1, ENVIRONMENT_BYTES) : NULL, wanted[256];
-    bool found = text && kernel_text(text, ENVIRONMENT_BYTES, "/proc/%d/environ", (int) pid);
+    char wanted[256];
 
+    if (!value)
+        return false;
     /* With the zero at its end. */
-    int length = found ? snprintf(wanted, sizeof(wanted), "%s=%s", name, value) + 1 : 0;
-    found = found && length <= (int) sizeof(wanted) &&
-            memmem(text, ENVIRONMENT_BYTES, wanted, (size_t) length);
+    int length = snprintf(wanted, sizeof(wanted), "%s=%s", name, value) + 1;
+    return length <= (int) sizeof(wanted) &&
+           memmem(text, ENVIRONMENT_BYTES, wanted, (size_t) length);
+}
+
+/* Is the process started as this rank, as we are? It may be another user's, and keep that to
+ * itself. */
+static bool is_wrapper(pid_t pid)
+{
+    char *text = calloc(1, ENVIRONMENT_BYTES);
+    bool is_one = text && kernel_text(text, ENVIRONMENT_BYTES, "/proc/%d/environ", (int) pid) &&
+                  has_variable(text, "PMIX_NAMESPACE") && has_variable(text, "PMIX_RANK");
+
     free(text);
-    return found;
+    return is_one;
 }
 
 static pid_t parent_of(pid_t pid)
@@ -84,9 +94,7 @@ static pid_t launcher_find(void)
 {
     pid_t pid = getppid();
 
-    for (int i = 0;
-         i < WRAPPERS_MOST && has_variable(pid, "PMIX_NAMESPACE") && has_variable(pid, "PMIX_RANK");
-         i++)
+    for (int i = 0; i < WRAPPERS_MOST && is_wrapper(pid); i++)
         pid = parent_of(pid);
     return pid;
 }
