@@ -26,9 +26,12 @@ static uint64_t shm_device_find(size_t bytes)
     return (uint64_t) status.st_dev;
 }
 
+/* By stat, which a process whose calls are filtered needs anyway. */
 bool shm_identity_is_open(void)
 {
-    return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1 && access("/proc/self/fd", X_OK) == 0;
+    struct stat status;
+
+    return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1 && stat("/proc/self/fd", &status) == 0;
 }
 
 static int node_find(void)

@@ -12,6 +12,8 @@
 #include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -80,9 +82,15 @@ static inline int rights_drop(void)
     return setgroups(0, NULL) == 0 && setgid(65534) == 0 ? setuid(65534) : -1;
 }
 
-/* What an administrator may refuse, by its name: 0, or -1 and errno. */
-static inline int refuse(const char *what, unsigned error)
+/* What an administrator may refuse, by its name, or a call by its number; with ":enosys" behind it
+ * where the kernel is to know no such call. 0, or -1 and errno. */
+static inline int refuse(const char *text)
 {
+    char what[64];
+    const char *behind = strchrnul(text, ':');
+    unsigned error = strcmp(behind, ":enosys") == 0 ? ENOSYS : EPERM;
+
+    snprintf(what, sizeof(what), "%.*s", (int) (behind - text), text);
     static const struct {
         const char *name;
         unsigned one, other;
@@ -98,6 +106,8 @@ static inline int refuse(const char *what, unsigned error)
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
         if (strcmp(what, calls[i].name) == 0)
             return calls_refuse(calls[i].one, calls[i].other, error);
+    if (*what >= '0' && *what <= '9')
+        return calls_refuse((unsigned) atoi(what), (unsigned) atoi(what), error);
     if (strcmp(what, "no-seals") == 0)
         return call_refuse(SYS_fcntl, 1, F_ADD_SEALS, error);
     if (strcmp(what, "no-locks") == 0)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every size of message from 0 to 70,000 bytes arrives unchanged, in both directions at once, in
- * one piece and out of a strided datatype: shm_sizes [STEP [refuse|hide|scarce|none-left|later
- * HOW]]. With "refuse" the kernel begins to refuse process_vm_readv and process_vm_writev when half
- * of the sizes are done; from then on ranks in fours exchange with another rank, of which no
- * process has copied yet. With "hide" it closes the process to all others from the start, as one
- * whose file can only be executed. With "scarce" every second process can have no descriptor for
- * the first third of a second, with "none-left" never. With "later" the kernel begins to refuse
- * what refuse.h calls HOW when MPI_Init is over.
+/* Every size of message from 0 to 70,000 bytes arrives unchanged, between the ranks of pairs, or
+ * round an odd number of them, in one piece and out of a strided datatype: shm_sizes [STEP
+ * [refuse|hide|scarce|none-left|later HOW]]. With "refuse" the kernel begins to refuse
+ * process_vm_readv and process_vm_writev when half of the sizes are done; from then on ranks in
+ * fours exchange with another rank, of which no process has copied yet. With "hide" it closes the
+ * process to all others from the start, as one whose file can only be executed. With "scarce" every
+ * second process can have no descriptor for the first third of a second, with "none-left" never.
+ * With "later" the kernel begins to refuse what refuse.h calls HOW when MPI_Init is over.
  */
 #define _GNU_SOURCE
 #include "test/mpi/refuse.h"
@@ -23,7 +23,15 @@
 #define SIZE_MAX_BYTES 70000
 #define GUARD          64
 
-static int partner = 1; /* the bit in which the ranks of a pair differ */
+static int to, from; /* the ranks of a pair each other's, or those of a ring */
+
+static void partners_choose(int rank, int ranks, int bit)
+{
+    bool are_pairs = ranks % 2 == 0;
+
+    to = are_pairs ? rank ^ bit : (rank + 1) % ranks;
+    from = are_pairs ? to : (rank + ranks - 1) % ranks;
+}
 
 static unsigned char pattern(int size, int at, int from)
 {
@@ -66,25 +74,24 @@ static long check(const unsigned char *data, int size, int from)
 static long exchange(int size, int rank, unsigned char *out, unsigned char *in)
 {
     MPI_Status status;
-    int peer = rank ^ partner, count;
+    int count;
 
     memcpy(out, message(size, rank), (size_t) size);
     memset(in, 0xee, (size_t) size + GUARD);
-    MPI_Sendrecv(out, size, MPI_BYTE, peer, size, in, size + GUARD, MPI_BYTE, peer, size,
+    MPI_Sendrecv(out, size, MPI_BYTE, to, size, in, size + GUARD, MPI_BYTE, from, size,
                  MPI_COMM_WORLD, &status);
     MPI_Get_count(&status, MPI_BYTE, &count);
     if (count != size) {
         fprintf(stderr, "size %d: %d bytes received\n", size, count);
         return 1;
     }
-    return check(in, size, peer);
+    return check(in, size, from);
 }
 
 /* Every second byte of the sender's buffer, to every third of the receiver's. */
 static long exchange_strided(int size, int rank, unsigned char *out, unsigned char *in)
 {
     MPI_Datatype sparse, sparser;
-    int peer = rank ^ partner;
     long wrong = 0;
 
     MPI_Type_vector(size, 1, 2, MPI_BYTE, &sparse);
@@ -96,10 +103,9 @@ static long exchange_strided(int size, int rank, unsigned char *out, unsigned ch
         out[2 * i + 1] = 0x55;
     }
     memset(in, 0xee, 3 * (size_t) size + GUARD);
-    MPI_Sendrecv(out, 1, sparse, peer, 1, in, 1, sparser, peer, 1, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
+    MPI_Sendrecv(out, 1, sparse, to, 1, in, 1, sparser, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     for (int i = 0; i < size && wrong == 0; i++)
-        if (in[3 * i] != pattern(size, i, peer) ||
+        if (in[3 * i] != pattern(size, i, from) ||
             (i + 1 < size && (in[3 * i + 1] != 0xee || in[3 * i + 2] != 0xee))) {
             fprintf(stderr, "strided, size %d: element %d is wrong\n", size, i);
             wrong = 1;
@@ -146,14 +152,15 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    partners_choose(rank, ranks, 1);
     step = argc > 1 ? atoi(argv[1]) : 1;
     out = malloc(3 * SIZE_MAX_BYTES + GUARD);
     in = malloc(3 * SIZE_MAX_BYTES + GUARD);
-    if (!out || !in || ranks % 2 != 0 || step < 1) {
-        fprintf(stderr, "shm_sizes: needs an even number of ranks, a step of at least 1, memory\n");
+    if (!out || !in || ranks < 2 || step < 1) {
+        fprintf(stderr, "shm_sizes: needs two ranks at least, a step of at least 1, memory\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    if (argc > 3 && strcmp(argv[2], "later") == 0 && refuse(argv[3], EPERM) != 0) {
+    if (argc > 3 && strcmp(argv[2], "later") == 0 && refuse(argv[3]) != 0) {
         perror("shm_sizes: cannot refuse");
         MPI_Abort(MPI_COMM_WORLD, 77);
     }
@@ -168,7 +175,7 @@ int main(int argc, char **argv)
         if (refuses && size / step == SIZE_MAX_BYTES / step / 2) {
             if (copy_refuse() != 0)
                 MPI_Abort(MPI_COMM_WORLD, 77);
-            partner = ranks % 4 == 0 ? 2 : 1;
+            partners_choose(rank, ranks, ranks % 4 == 0 ? 2 : 1);
         }
         wrong += exchange(size, rank, out, in);
     }

@@ -196,8 +196,8 @@ mpi_says inside.record.no-folder "pml_multilane_record /nonexistent: rank 0 reco
 mpi_says inside.record.threads "pml_multilane_record: rank 0 has several threads for MPI" 2 \
     --mca pml multilane --mca btl self,shm --mca pml_multilane_record "$build" --mca pml_multilane_progress_thread 1 -- steps 1
 
-# For how long a rank has waited, by kind and for whom, is what it measures itself. Beside other processes the
-# system may stop it anywhere in the call.
+# For how long a rank has waited, by kind and for whom, is what it measures itself: at least half of the 0.9 s that
+# the other one is late in all. Beside other processes the system may stop it anywhere in the call.
 inside_waited() { # [mpirun's arguments]
     local output
     output=$(mpirun_run 2 --mca pml multilane --mca btl self,shm "$@" --mca pml_multilane_explain 1 -- waited 2>&1) ||
@@ -207,7 +207,7 @@ inside_waited() { # [mpirun's arguments]
         /waited .* for rank 1:/ { for (i = 1; i < NF; i++) if ($(i + 1) == "s") {
             if ($(i + 2) == "late") said[$(i + 3) == "sender," ? "sender" : "receiver"] = $i
             if ($(i + 2) == "in") said["collective"] = $i } }
-        END { for (kind in inside) if (said[kind] < 0.5 * inside[kind] || said[kind] > 1.05 * inside[kind]) bad = 1
+        END { for (kind in inside) if (said[kind] < 0.45 || said[kind] > 1.05 * inside[kind]) bad = 1
             exit bad || length(inside) != 3 }' <<<"$output"
 }
 check "${prefix}inside.waited" inside_waited --mca mpi_yield_when_idle 1

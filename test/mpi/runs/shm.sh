@@ -110,6 +110,10 @@ mixed() {
         'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then exec "$0" 97; else exec "$@"; fi' "$shm_sizes" "$@"
 }
 
+shm_refused_all() {
+    build_root=$build packages_need strace && "$top/test/mpi/refused.py" "$build"
+}
+
 # shellcheck disable=SC2086
 shm_confined() {
     local pml call n
@@ -153,6 +157,16 @@ shm_confined() {
             mpi shm.later-$call.$n $n --mca pml multilane --mca btl self,shm -- shm_sizes 997 later $call
         done
     done
+    # Calls that a job with Multilane makes and one with ob1 does not, or for other reasons; with --long all.
+    if [ -n "$whole" ]; then
+        check "${prefix}shm.refused" "$top/test/mpi/refused.py" "$build" --ranks 5 --errors EPERM access fchmod \
+            ftruncate getcpu get_mempolicy prctl prlimit64 sched_getaffinity uname
+    fi
+    if [ -n "$MULTILANE_LONG" ]; then
+        check "${prefix}shm.refused.all" shm_refused_all
+    else
+        skip "${prefix}shm.refused.all" "nearly 500 jobs: with --long"
+    fi
     if [ -n "$sanitizer" ]; then
         skip "${prefix}shm.little-address-space" "a sanitizer takes terabytes of address space itself"
     else
