@@ -446,8 +446,8 @@ rails_doctor() { # STATUS EVENT REGEX...
         grep -Eq "^$regex" <<<"$output" || { echo "(nothing above matches: $regex)"; return 1; }
     done
 }
-rails_good=' +[0-9.]+ +3[0-9.]+ +3[0-9.]+ *$'
-check "${prefix}rails.doctor.slow" rails_doctor 1 slow:1@c:30 '[ab] +c +sock:rail1 .* 3[0-9.]+ +3\.[0-9] +far slower: such lanes have 3'
+rails_good=' +[0-9.]+ +[1-3][0-9][0-9.]+ +[1-3][0-9][0-9.]+ *$' # of 37 MB/s, on a busy machine less
+check "${prefix}rails.doctor.slow" rails_doctor 1 slow:1@c:30 '[ab] +c +sock:rail1 .* [1-3][0-9][0-9.]+ +3\.[0-9] +far slower: such lanes have [1-3][0-9]'
 check "${prefix}rails.doctor.leads-nowhere" rails_doctor 1 silence:1@c \
     '[ab] +c +sock:rail1 +does not connect: on [abc] it has no connection from rail1 ' '6 lanes of 3 nodes, each alone: 2 lead'
 check "${prefix}rails.doctor.not-there" rails_doctor 0 cut:1@c '  nodes with fewer than 2 such lanes: c$'
