@@ -26,7 +26,7 @@ static uint64_t shm_device_find(size_t bytes)
     return (uint64_t) status.st_dev;
 }
 
-/* By stat, which a process whose calls are filtered needs anyway. */
+/* By stat: where a container's filter refuses access, shm is a lane all the same. */
 bool shm_identity_is_open(void)
 {
     struct stat status;

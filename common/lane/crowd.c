@@ -51,8 +51,8 @@ static void children_add(pid_t launcher, const char *thread, struct processors *
     free(text);
 }
 
-/* Has a process with these variables that one with our value? */
-static bool has_variable(const char *text, const char *name)
+/* Does this environment have the variable, with the value that it has in ours? */
+static bool has_variable(const char *environment, const char *name)
 {
     const char *value = getenv(name);
     char wanted[256];
@@ -62,18 +62,19 @@ static bool has_variable(const char *text, const char *name)
     /* With the zero at its end. */
     int length = snprintf(wanted, sizeof(wanted), "%s=%s", name, value) + 1;
     return length <= (int) sizeof(wanted) &&
-           memmem(text, ENVIRONMENT_BYTES, wanted, (size_t) length);
+           memmem(environment, ENVIRONMENT_BYTES, wanted, (size_t) length);
 }
 
 /* Is the process started as this rank, as we are? It may be another user's, and keep that to
  * itself. */
 static bool is_wrapper(pid_t pid)
 {
-    char *text = calloc(1, ENVIRONMENT_BYTES);
-    bool is_one = text && kernel_text(text, ENVIRONMENT_BYTES, "/proc/%d/environ", (int) pid) &&
-                  has_variable(text, "PMIX_NAMESPACE") && has_variable(text, "PMIX_RANK");
+    char *environment = calloc(1, ENVIRONMENT_BYTES);
+    bool is_one =
+        environment && kernel_text(environment, ENVIRONMENT_BYTES, "/proc/%d/environ", (int) pid) &&
+        has_variable(environment, "PMIX_NAMESPACE") && has_variable(environment, "PMIX_RANK");
 
-    free(text);
+    free(environment);
     return is_one;
 }
 

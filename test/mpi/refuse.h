@@ -82,8 +82,8 @@ static inline int rights_drop(void)
     return setgroups(0, NULL) == 0 && setgid(65534) == 0 ? setuid(65534) : -1;
 }
 
-/* What an administrator may refuse, by its name, or a call by its number; with ":enosys" behind it
- * where the kernel is to know no such call. 0, or -1 and errno. */
+/* What an administrator may refuse, by its name, or a system call, by its number; with ":enosys"
+ * behind it the kernel says that it has no such call. 0, or -1 and errno. */
 static inline int refuse(const char *text)
 {
     char what[64];

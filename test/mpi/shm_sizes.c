@@ -23,14 +23,15 @@
 #define SIZE_MAX_BYTES 70000
 #define GUARD          64
 
-static int to, from; /* the ranks of a pair each other's, or those of a ring */
+/* In a pair the other rank, in a ring the next one and the one before. */
+static int receiver, sender;
 
 static void partners_choose(int rank, int ranks, int bit)
 {
     bool are_pairs = ranks % 2 == 0;
 
-    to = are_pairs ? rank ^ bit : (rank + 1) % ranks;
-    from = are_pairs ? to : (rank + ranks - 1) % ranks;
+    receiver = are_pairs ? rank ^ bit : (rank + 1) % ranks;
+    sender = are_pairs ? receiver : (rank + ranks - 1) % ranks;
 }
 
 static unsigned char pattern(int size, int at, int from)
@@ -78,14 +79,14 @@ static long exchange(int size, int rank, unsigned char *out, unsigned char *in)
 
     memcpy(out, message(size, rank), (size_t) size);
     memset(in, 0xee, (size_t) size + GUARD);
-    MPI_Sendrecv(out, size, MPI_BYTE, to, size, in, size + GUARD, MPI_BYTE, from, size,
+    MPI_Sendrecv(out, size, MPI_BYTE, receiver, size, in, size + GUARD, MPI_BYTE, sender, size,
                  MPI_COMM_WORLD, &status);
     MPI_Get_count(&status, MPI_BYTE, &count);
     if (count != size) {
         fprintf(stderr, "size %d: %d bytes received\n", size, count);
         return 1;
     }
-    return check(in, size, from);
+    return check(in, size, sender);
 }
 
 /* Every second byte of the sender's buffer, to every third of the receiver's. */
@@ -103,9 +104,10 @@ static long exchange_strided(int size, int rank, unsigned char *out, unsigned ch
         out[2 * i + 1] = 0x55;
     }
     memset(in, 0xee, 3 * (size_t) size + GUARD);
-    MPI_Sendrecv(out, 1, sparse, to, 1, in, 1, sparser, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(out, 1, sparse, receiver, 1, in, 1, sparser, sender, 1, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
     for (int i = 0; i < size && wrong == 0; i++)
-        if (in[3 * i] != pattern(size, i, from) ||
+        if (in[3 * i] != pattern(size, i, sender) ||
             (i + 1 < size && (in[3 * i + 1] != 0xee || in[3 * i + 2] != 0xee))) {
             fprintf(stderr, "strided, size %d: element %d is wrong\n", size, i);
             wrong = 1;
