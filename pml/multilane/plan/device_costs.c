@@ -36,8 +36,9 @@ static const struct model_copy unmeasured_copy = {.fixed_s = 5e-6, .s_byte = 1e-
 #define LOCK_MOST_NS UINT64_C(1000000000)
 #define TURN_MOST_NS UINT64_C(500000)
 #define TURNS_MOST_S 20e-3
-#define TURNS_TRIES  10
-#define ROUNDS       3
+/* Many: on a busy node the other process is often not on a processor. */
+#define TURNS_TRIES 40
+#define ROUNDS      3
 
 /* A device, and the process that has measured it: its block is open to the others until it ends. */
 struct device_entry {
