@@ -10,13 +10,14 @@
 
 #define EVENTS_MOST 32
 /* The kernel is asked about those that are not read anyhow at each tick of the system's clock, and
- * in every so many rounds. Where there is no connection, it can only tell of the first: then of
- * rounds that follow fast, which is after so many in one tick, most do nothing at all. */
+ * in every so many rounds. It is asked in fewer where it had nothing to tell so many times, rounds
+ * are fast (so many in a tick of 1 to 10 ms) and no socket is read anyhow: then the rounds between
+ * do nothing at all, but for a look at the clock in some. */
 #define ASK_ROUNDS       8u
-#define ASK_ROUNDS_ALONE 16u
-#define SKIPPED_ROUNDS   15u
-/* Rounds that come later than that are not skipped: 25 us to 4 ms. */
-#define SKIPPED_COUNT 100000u
+#define ASK_ROUNDS_QUIET 128u
+#define QUIET_ASKS       32u
+#define FAST_ROUNDS      2048u
+#define CLOCK_ROUNDS     8u
 /* A peer that brought nothing in so many looks is hot no more. */
 #define COOL_LOOKS 4096u
 #define TICK_MS    5u
@@ -31,8 +32,14 @@ static void hot_cool(sock_peer_t **place)
     *place = NULL;
 }
 
+void sock_expect(void)
+{
+    atomic_store_explicit(&sock.empty_asks, 0, memory_order_relaxed);
+}
+
 static void peer_heat(sock_peer_t *peer)
 {
+    sock_expect();
     peer->empty_looks = 0;
     if (peer->is_hot)
         return;
@@ -59,6 +66,14 @@ static int peer_read(sock_peer_t *peer)
     else if (events > 0)
         peer_heat(peer);
     return events;
+}
+
+static bool hot_any(void)
+{
+    for (uint32_t i = 0; i < HOT_PEERS; i++)
+        if (sock.hot[i])
+            return true;
+    return false;
 }
 
 static int hot_read(void)
@@ -113,6 +128,10 @@ static int kernel_ask(void)
     struct epoll_event events[EVENTS_MOST];
     int count = epoll_wait(sock.poll_fd, events, EVENTS_MOST, 0), handled = 0;
 
+    if (count == 0) /* as one step: sock_expect may come between */
+        atomic_fetch_add_explicit(&sock.empty_asks, 1, memory_order_relaxed);
+    else
+        sock_expect();
     for (int i = 0; i < count; i++)
         handled += socket_event(events[i].data.ptr, events[i].events);
     sock_sockets_free();
@@ -148,43 +167,46 @@ static void tick(void)
     }
 }
 
-static bool is_alone(void)
+static void skips_begin(uint64_t system_ms)
 {
-    /* Relaxed: a round too early or late. */
-    return atomic_load_explicit(&sock.connections, memory_order_relaxed) == 0;
+    if (hot_any() || atomic_load_explicit(&sock.empty_asks, memory_order_relaxed) < QUIET_ASKS)
+        return;
+    sock.round += ASK_ROUNDS_QUIET - 1; /* the next look asks */
+    atomic_store_explicit(&sock.skips_ms, system_ms, memory_order_relaxed);
+    atomic_store_explicit(&sock.skips, ASK_ROUNDS_QUIET - 1, memory_order_relaxed);
 }
 
 static bool is_time_to_ask(uint64_t system_ms)
 {
     if (OPAL_UNLIKELY(system_ms != sock.asked_ms ||
                       atomic_load_explicit(&sock.slept, memory_order_relaxed))) {
+        if (sock.round < FAST_ROUNDS)
+            sock_expect();
         sock.asked_ms = system_ms;
         sock.round = 0;
         atomic_store_explicit(&sock.slept, false, memory_order_relaxed);
         return true;
     }
-    sock.round++;
-    if (!is_alone())
-        return sock.round % ASK_ROUNDS == 0;
-    if (sock.round >= ASK_ROUNDS_ALONE) {
-        atomic_store_explicit(&sock.skips_from, clock_count(), memory_order_relaxed);
-        atomic_store_explicit(&sock.skips, SKIPPED_ROUNDS, memory_order_relaxed);
-    }
-    return sock.round % ASK_ROUNDS_ALONE == 0;
+    if (++sock.round % ASK_ROUNDS != 0)
+        return false;
+    skips_begin(system_ms);
+    return true;
 }
 
-/* By any thread. One that takes away the other's count makes a round too early or late. */
+/* By any thread. One that takes away the other's count makes a round too early or late. After some
+ * fast rounds slow ones may follow: few of them are skipped. */
 static bool is_skipped(void)
 {
     const uint32_t left = atomic_load_explicit(&sock.skips, memory_order_relaxed);
 
     if (left == 0)
         return false;
-    atomic_store_explicit(&sock.skips, left - 1, memory_order_relaxed);
-    const uint64_t from = atomic_load_explicit(&sock.skips_from, memory_order_relaxed);
-    return from != 0 && clock_count() - from < SKIPPED_COUNT && is_alone() &&
-           !atomic_load_explicit(&sock.slept, memory_order_relaxed) &&
-           !atomic_load_explicit(&sock.attention, memory_order_relaxed);
+    bool is_one = !atomic_load_explicit(&sock.slept, memory_order_relaxed) &&
+                  !atomic_load_explicit(&sock.attention, memory_order_relaxed) &&
+                  (left % CLOCK_ROUNDS != 0 ||
+                   clock_coarse_ms() == atomic_load_explicit(&sock.skips_ms, memory_order_relaxed));
+    atomic_store_explicit(&sock.skips, is_one ? left - 1 : 0, memory_order_relaxed);
+    return is_one;
 }
 
 /* --- progress --- */

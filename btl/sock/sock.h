@@ -282,9 +282,9 @@ struct sock_state {
     _Atomic bool slept;     /* a thread sleeps, or did: the kernel is asked in the next round */
     sock_peer_t *_Atomic watched; /* the peers that the clock matters to */
     _Atomic uint64_t clock_ms;    /* sock_now_ms; from 1 */
-    _Atomic uint32_t connections; /* sockets but those that listen */
+    _Atomic uint32_t empty_asks;  /* since the kernel had something to tell, or sock_expect */
     _Atomic uint32_t skips;       /* rounds to come in which nothing is looked at, */
-    _Atomic uint64_t skips_from;  /* for a short time after that (clock_count) */
+    _Atomic uint64_t skips_ms;    /* while the system's clock says this */
     /* P from here on. */
     unsigned char *buffer; /* what is read goes here first, unless its place is known */
     struct sock_socket *guests, *closed;
@@ -496,6 +496,8 @@ BTL_FUNCTION(put, sock_send_put);
 
 /* progress.c */
 int sock_progress_all(void);
+/* By any thread: something may come soon, the kernel is asked often. */
+void sock_expect(void);
 /* One look at this peer alone. */
 int sock_progress_peer(sock_peer_t *peer);
 /* Until nothing is kept for the peer, or `limit_ms` are over. */

@@ -32,12 +32,6 @@ static int watch(struct sock_socket *socket, int operation, uint32_t events)
     return epoll_ctl(sock.poll_fd, operation, socket->fd, &event);
 }
 
-static void connections_change(const struct sock_socket *socket, uint32_t by)
-{
-    if (socket->role != ROLE_LISTENER)
-        atomic_fetch_add_explicit(&sock.connections, by, memory_order_relaxed);
-}
-
 struct sock_socket *sock_socket_new(int fd, enum socket_role role, struct sock_module *module,
                                     sock_peer_t *peer)
 {
@@ -54,12 +48,14 @@ struct sock_socket *sock_socket_new(int fd, enum socket_role role, struct sock_m
         free(made);
         return NULL;
     }
-    connections_change(made, 1);
+    sock_expect();
     return made;
 }
 
 void sock_socket_watch(struct sock_socket *socket, bool reads, bool writes)
 {
+    if (writes)
+        sock_expect();
     /* It cannot fail for a socket that is watched already. */
     (void) watch(socket, EPOLL_CTL_MOD, (reads ? EPOLLIN : 0u) | (writes ? EPOLLOUT : 0u));
 }
@@ -67,7 +63,6 @@ void sock_socket_watch(struct sock_socket *socket, bool reads, bool writes)
 void sock_socket_close(struct sock_socket *socket)
 {
     close(socket->fd);
-    connections_change(socket, UINT32_MAX);
     socket->fd = -1;
     socket->role = ROLE_CLOSED;
     socket->peer = NULL;

@@ -25,19 +25,4 @@ static inline uint64_t clock_coarse_ms(void)
     return clock_read_ns(CLOCK_MONOTONIC_COARSE) / 1000000;
 }
 
-/* A count that costs little to read and grows evenly, by 25 to some thousands in a microsecond; 0:
- * this kind of processor has none. */
-static inline uint64_t clock_count(void)
-{
-#if defined(__x86_64__)
-    return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-    uint64_t count;
-    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(count));
-    return count;
-#else
-    return 0;
-#endif
-}
-
 #endif

@@ -63,6 +63,11 @@ class Runs:
             calls.append([name for name in names if re.match(r"\w+$", name) and name not in WAITS])
         return said, calls
 
+    def looks(self, mca):
+        """The system calls of looks that find nothing, of the rank that has more."""
+        _, traces = self.trace(mca)
+        return max(trace.split("looks begin")[1].split("looks end")[0].count("\n") - 1 for trace in traces)
+
 
 def lanes(btl):
     """Parameters by which two runs do the same: nothing that was measured decides how to wait."""
@@ -85,9 +90,8 @@ def count(build):
                 starts = [calls, *(runs.traced(lanes(btl))[1] for _ in range(2))]
                 least = min(sum(map(len, start)) for start in starts)
                 counts["start-system-calls-beyond-ob1"] = least - sum(map(len, ob1))
-        _, traces = runs.trace({**lanes(""), "btl": "^vader,sm,tcp,ofi,uct,openib"})
-        counts["sock-looks-system-calls"] = max(trace.split("looks begin")[1].split("looks end")[0].count("\n") - 1
-                                                for trace in traces)
+        counts["sock-looks-system-calls"] = runs.looks({**lanes(""), "btl": "^vader,sm,tcp,ofi,uct,openib"})
+        counts["sock-connected-looks-system-calls"] = runs.looks(lanes("sock"))
         profile = f"{folder}/profile"
         functions = ("small_messages_send", "small_messages_receive")
         runs.job(lanes("shm"), "valgrind", "--tool=callgrind", "--collect-atstart=no",

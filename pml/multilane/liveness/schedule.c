@@ -2,11 +2,10 @@
 /* The list of peers for progress. */
 #include "liveness/schedule.h"
 
-#include <stdatomic.h>
+struct liveness *_Atomic schedule_first;
 
 static struct {
-    opal_mutex_t lock; /* guards first; a leaf */
-    struct liveness *_Atomic first;
+    opal_mutex_t lock; /* guards schedule_first; a leaf */
     int (*progress)(void);
     _Atomic uint64_t active_ns; /* written by the thread in watch.c, read by all */
     _Atomic bool listens;       /* registered with opal_progress */
@@ -33,8 +32,8 @@ void schedule_add(struct liveness *liveness)
     /* Acquire, against the release in watch.c: that thread has read next_watched. */
     if (!atomic_load_explicit(&liveness->watched, memory_order_acquire)) {
         atomic_store_explicit(&liveness->watched, true, memory_order_relaxed);
-        liveness->next_watched = atomic_load_explicit(&schedule.first, memory_order_relaxed);
-        atomic_store_explicit(&schedule.first, liveness,
+        liveness->next_watched = atomic_load_explicit(&schedule_first, memory_order_relaxed);
+        atomic_store_explicit(&schedule_first, liveness,
                               memory_order_relaxed); /* schedule_has_any */
     }
     OPAL_THREAD_UNLOCK(&schedule.lock);
@@ -43,15 +42,10 @@ void schedule_add(struct liveness *liveness)
 struct liveness *schedule_take(void)
 {
     OPAL_THREAD_LOCK(&schedule.lock);
-    struct liveness *all = atomic_load_explicit(&schedule.first, memory_order_relaxed);
-    atomic_store_explicit(&schedule.first, NULL, memory_order_relaxed);
+    struct liveness *all = atomic_load_explicit(&schedule_first, memory_order_relaxed);
+    atomic_store_explicit(&schedule_first, NULL, memory_order_relaxed);
     OPAL_THREAD_UNLOCK(&schedule.lock);
     return all;
-}
-
-bool schedule_has_any(void)
-{
-    return atomic_load_explicit(&schedule.first, memory_order_relaxed) != NULL;
 }
 
 void schedule_init(int (*progress)(void))
@@ -84,6 +78,6 @@ void schedule_fini(void)
         opal_progress_unregister(schedule.progress);
     atomic_init(&schedule.listens, false);
     atomic_init(&schedule.begun, false);
-    atomic_init(&schedule.first, NULL);
+    atomic_init(&schedule_first, NULL);
     OBJ_DESTRUCT(&schedule.lock);
 }

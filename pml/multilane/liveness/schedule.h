@@ -6,6 +6,8 @@
 #ifndef MULTILANE_SCHEDULE_H
 #define MULTILANE_SCHEDULE_H
 
+#include <stdatomic.h>
+
 #include "liveness/liveness_state.h"
 
 /* Active time in nanoseconds. The thread in watch.c writes it, all read it. */
@@ -17,8 +19,12 @@ void schedule_add(struct liveness *liveness);
 /* Takes all that were added, linked by next_watched. Each may be added again once its `watched`
  * is false. */
 struct liveness *schedule_take(void);
-/* Was one added? A hint, without the lock. */
-bool schedule_has_any(void);
+/* Was one added? A hint, without the lock, in each round of progress. */
+extern struct liveness *_Atomic schedule_first; /* schedule.c writes it under a lock */
+static inline bool schedule_has_any(void)
+{
+    return atomic_load_explicit(&schedule_first, memory_order_relaxed) != NULL;
+}
 
 /* `progress` is the function to register with opal_progress. */
 void schedule_init(int (*progress)(void));

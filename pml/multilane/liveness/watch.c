@@ -48,7 +48,7 @@
 /* How often to look at all peers; and how many calls of progress in between do not even read the
  * clock. */
 #define QUIET_NS    SECOND
-#define QUIET_CALLS 16
+#define QUIET_CALLS 64
 
 /* How many changes of one lane are printed. */
 #define SAID_MAX 6
@@ -517,22 +517,29 @@ static void watch_all(void)
     }
 }
 
-int watch_progress(void)
+/* Losing one call is harmless. */
+static bool is_quiet_call(void)
 {
-    if (!schedule_has_begun())
-        return 0;
-    /* Without the lock: the next call sees what is added now. */
-    if (!schedule_has_any()) {
-        uint32_t calls =
-            atomic_load_explicit(&watch.calls, memory_order_relaxed); /* losing one is harmless */
-        atomic_store_explicit(&watch.calls, calls + 1, memory_order_relaxed);
-        if (calls % QUIET_CALLS)
-            return 0;
-    }
+    uint32_t calls = atomic_load_explicit(&watch.calls, memory_order_relaxed);
+
+    atomic_store_explicit(&watch.calls, calls + 1, memory_order_relaxed);
+    return calls % QUIET_CALLS != 0;
+}
+
+static __attribute__((noinline)) void look(void)
+{
     /* Acquire and release: the next thread inside sees what this one wrote. */
-    if (atomic_exchange_explicit(&watch.inside, true, memory_order_acquire))
-        return 0;
+    if (!schedule_has_begun() ||
+        atomic_exchange_explicit(&watch.inside, true, memory_order_acquire))
+        return;
     watch_all();
     atomic_store_explicit(&watch.inside, false, memory_order_release);
+}
+
+int watch_progress(void)
+{
+    /* Without the lock: the next call sees what is added now. */
+    if (!is_quiet_call() || schedule_has_any())
+        look();
     return 0;
 }
