@@ -32,11 +32,6 @@ static void hot_cool(sock_peer_t **place)
     *place = NULL;
 }
 
-void sock_expect(void)
-{
-    atomic_store_explicit(&sock.empty_asks, 0, memory_order_relaxed);
-}
-
 static void peer_heat(sock_peer_t *peer)
 {
     sock_expect();

@@ -318,6 +318,12 @@ static inline uint64_t sock_now_ms(void)
     return atomic_load_explicit(&sock.clock_ms, memory_order_relaxed);
 }
 
+/* By any thread: something may come soon, the kernel is asked often. */
+static inline void sock_expect(void)
+{
+    atomic_store_explicit(&sock.empty_asks, 0, memory_order_relaxed);
+}
+
 bool sock_random(void *bytes, size_t length);
 struct sock_module *sock_module_of_rail(uint32_t rail);
 
@@ -496,8 +502,6 @@ BTL_FUNCTION(put, sock_send_put);
 
 /* progress.c */
 int sock_progress_all(void);
-/* By any thread: something may come soon, the kernel is asked often. */
-void sock_expect(void);
 /* One look at this peer alone. */
 int sock_progress_peer(sock_peer_t *peer);
 /* Until nothing is kept for the peer, or `limit_ms` are over. */
