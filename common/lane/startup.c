@@ -24,13 +24,6 @@ bool startup_check(const struct startup_costs *costs)
     return is_good && is_time(costs->both_s);
 }
 
-static bool socket_check(const struct startup_costs *costs)
-{
-    return is_time(costs->socket_s[STARTUP_SOCKET_SMALL]) &&
-           is_time(costs->socket_s[STARTUP_SOCKET_LARGE]) &&
-           costs->socket_s[STARTUP_SOCKET_LARGE] > costs->socket_s[STARTUP_SOCKET_SMALL];
-}
-
 /* The line through two points; through the second and 0 where it would fall. */
 static void line_set(struct model_lane_range *range, double from_bytes, double from_s, double bytes,
                      double time_s, double overhead_s)
@@ -198,8 +191,11 @@ void startup_apply(const struct startup_costs *costs, struct model_lane *lane)
 /* Lanes of tcp inside a node share its processors. */
 #define SOCKET_GROUP 99
 
-/* Of a connection that was not measured: between what virtual machines and servers show. */
-static const double socket_typical_s[STARTUP_BY_SOCKET] = {4.5e-6, 4.5e-6 + 30e-6};
+/* One way over a connection, 64 bytes, and what 256 KiB take more that the receiver reads where
+ * they belong: between what virtual machines and servers show. What the border between messages
+ * and puts lies at is their ratio, which differs less than they do. */
+#define SOCKET_SMALL_S 4.5e-6
+#define SOCKET_BYTE_S  (30e-6 / (256 << 10))
 
 /* A message of btl/tcp takes this more than the bare connection: epoll, and Open MPI's event loop.
  */
@@ -207,32 +203,26 @@ static const double socket_typical_s[STARTUP_BY_SOCKET] = {4.5e-6, 4.5e-6 + 30e-
 
 /* Nothing is on its way here: one end's processor hands the data to the other's. So all that a
  * small message takes are overheads. */
-static void socket_set(const double socket_s[STARTUP_BY_SOCKET], double overhead_s, double copies,
-                       enum model_way way, struct model_lane *lane)
+static void socket_set(double overhead_s, double copies, enum model_way way,
+                       struct model_lane *lane)
 {
-    double put_s_byte = (socket_s[STARTUP_SOCKET_LARGE] - socket_s[STARTUP_SOCKET_SMALL]) /
-                        (double) STARTUP_SOCKET_BYTES;
     for (uint32_t i = 0; i < lane->cost[way].range_count; i++) {
         struct model_lane_range *range = &lane->cost[way].ranges[i];
         range->latency_s = 0;
         range->overhead_send_s = range->overhead_receive_s = overhead_s;
-        range->bandwidth_bytes_s = 1 / (copies * put_s_byte);
+        range->bandwidth_bytes_s = 1 / (copies * SOCKET_BYTE_S);
     }
 }
 
-void startup_apply_socket(const struct startup_costs *costs, bool has_event_loop,
-                          struct model_lane *lane)
+void startup_apply_socket(bool has_event_loop, struct model_lane *lane)
 {
-    bool is_measured = costs && socket_check(costs);
-    const double *socket_s = is_measured ? costs->socket_s : socket_typical_s;
-    double overhead_s = (has_event_loop ? EVENT_LOOP : 1) * socket_s[STARTUP_SOCKET_SMALL] / 2;
+    double overhead_s = (has_event_loop ? EVENT_LOOP : 1) * SOCKET_SMALL_S / 2;
     /* A put is read where it belongs; a message into a fragment, and copied from there. */
-    socket_set(socket_s, overhead_s, 2, MODEL_BY_SEND, lane);
-    socket_set(socket_s, overhead_s, 1, MODEL_BY_PUT, lane);
-    for (int way = MODEL_BY_SEND; way < MODEL_WAYS; way++)
-        for (int attribute = 0; attribute <= MODEL_OVERHEAD_RECEIVE; attribute++)
-            model_lane_set_source(lane, (enum model_way) way, (enum model_attribute) attribute,
-                                  is_measured ? MODEL_SOURCE_MEASURED : MODEL_SOURCE_DEFAULT);
+    socket_set(overhead_s, 2, MODEL_BY_SEND, lane);
+    socket_set(overhead_s, 1, MODEL_BY_PUT, lane);
+    for (int attribute = 0; attribute <= MODEL_OVERHEAD_RECEIVE; attribute++)
+        model_lane_set_source(lane, MODEL_WAYS, (enum model_attribute) attribute,
+                              MODEL_SOURCE_DEFAULT);
     lane->shared_bytes_s = 0; /* of the interface, which carries none of it */
     lane->group = SOCKET_GROUP;
 }

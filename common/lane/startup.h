@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the first process of a node measures when a job starts, where no profile is: what a message
- * through memory that two cores share costs, what the kernel's copying does, and, where the job has
- * tcp, what a connection within the node does. Machines differ so much in each, by a factor of
- * three, that no constant could choose between them. */
+ * through memory that two cores share costs, and what the kernel's copying does. Machines differ so
+ * much in each, by a factor of three, that no constant could choose between them. */
 #ifndef COMMON_LANE_STARTUP_H
 #define COMMON_LANE_STARTUP_H
 
@@ -14,10 +13,6 @@
 enum { STARTUP_4K, STARTUP_16K, STARTUP_64K, STARTUP_256K, STARTUP_1M, STARTUP_SIZES };
 #define STARTUP_BYTES(size) ((size_t) 4096 << (2 * (size)))
 
-/* Over a connection: 64 bytes; STARTUP_SOCKET_BYTES that the receiver reads where they belong. */
-enum { STARTUP_SOCKET_SMALL, STARTUP_SOCKET_LARGE, STARTUP_BY_SOCKET };
-#define STARTUP_SOCKET_BYTES STARTUP_BYTES(STARTUP_256K)
-
 /* Of a change from one process to another that was not measured. */
 #define STARTUP_CHANGE_USUAL_S 2e-6
 
@@ -26,9 +21,8 @@ struct startup_costs {
     double empty_s;  /* one way of an empty message through shared memory, */
     double change_s; /* from one process to another on a processor that they share; 0: none do */
     double both_s;   /* of STARTUP_1M, half of it by each core at once */
-    double ring_s[STARTUP_SIZES];       /* as empty_s, of one that both ends copy, in 16 KiB each */
-    double kernel_s[STARTUP_SIZES];     /* the kernel's copy from the other core */
-    double socket_s[STARTUP_BY_SOCKET]; /* one way over a connection; all zero: not measured */
+    double ring_s[STARTUP_SIZES];   /* as empty_s, of one that both ends copy, in 16 KiB each */
+    double kernel_s[STARTUP_SIZES]; /* the kernel's copy from the other core */
 };
 
 /* Can costs that another process has published be true? */
@@ -40,9 +34,8 @@ bool startup_check(const struct startup_costs *costs);
 void startup_apply(const struct startup_costs *costs, struct model_lane *lane);
 
 /* Sets what a lane of tcp inside this node costs, whatever interface it is named after: the kernel
- * takes its messages from one process to the other. As measured; where it was not (`costs` may be
- * null), as is usual. `has_event_loop`: its messages pass through Open MPI's, which takes more. */
-void startup_apply_socket(const struct startup_costs *costs, bool has_event_loop,
-                          struct model_lane *lane);
+ * takes its messages from one process to the other. As is usual; messages show what it really is.
+ * `has_event_loop`: its messages pass through Open MPI's, which takes more. */
+void startup_apply_socket(bool has_event_loop, struct model_lane *lane);
 
 #endif

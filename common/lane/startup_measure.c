@@ -3,17 +3,13 @@
 #define _GNU_SOURCE
 #include "common/lane/startup_measure.h"
 
-#include <errno.h>
 #include <math.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,9 +38,7 @@
 #define TRY_S    5e-3
 #define PAUSE_NS 1000000
 
-#define SOCKET_SMALL_BYTES ((size_t) 64)
-
-enum step { STEP_EMPTY, STEP_RING, STEP_KERNEL, STEP_BOTH, STEP_SOCKET };
+enum step { STEP_EMPTY, STEP_RING, STEP_KERNEL, STEP_BOTH };
 
 /* One of the two ends. It alone writes its words and memory; the other one reads them. */
 struct end {
@@ -54,7 +48,6 @@ struct end {
     unsigned char *user;                              /* MOST_BYTES */
     unsigned char *ring;                              /* as large as that of a lane; */
     size_t ring_bytes, sent_at, taken_at; /* where it writes there, and reads in the other's */
-    int socket;                           /* below 0: none */
 };
 
 struct pair {
@@ -139,93 +132,12 @@ static bool kernel_copies(struct pair *pair, unsigned char *to, unsigned char *f
     return kernel_copy(pair, to, from, bytes) && kernel_copy(pair, to, from, bytes);
 }
 
-/* --- a connection ----------------------------------------------------------------------------- */
-
-/* Has send or recv done its part? Neither waits. */
-static bool socket_moved(struct pair *pair, ssize_t result, size_t *at)
-{
-    if (result > 0)
-        *at += (size_t) result;
-    else if (result == 0 || (errno != EAGAIN && errno != EINTR))
-        return give_up(pair);
-    if (atomic_load_explicit(&pair->has_failed, memory_order_relaxed))
-        return false;
-    return result > 0 || clock_exact_s() < pair->until_s || give_up(pair);
-}
-
-static bool socket_send(struct pair *pair, struct end *me, size_t bytes)
-{
-    for (size_t at = 0; at < bytes;)
-        if (!socket_moved(pair,
-                          send(me->socket, me->user + at, bytes - at, MSG_DONTWAIT | MSG_NOSIGNAL),
-                          &at))
-            return false;
-    return true;
-}
-
-static bool socket_receive(struct pair *pair, struct end *me, size_t bytes)
-{
-    for (size_t at = 0; at < bytes;)
-        if (!socket_moved(pair, recv(me->socket, me->user + at, bytes - at, MSG_DONTWAIT), &at))
-            return false;
-    return true;
-}
-
-/* False: there is no loopback interface, or no descriptor. */
-static bool sockets_listen(int listener, struct sockaddr_in *address)
-{
-    socklen_t length = sizeof(*address);
-    *address =
-        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    return bind(listener, (struct sockaddr *) address, length) == 0 && listen(listener, 1) == 0 &&
-           getsockname(listener, (struct sockaddr *) address, &length) == 0;
-}
-
-/* Is the accepted connection ours? Another process may have been first. */
-static bool sockets_belong(int here, int there)
-{
-    struct sockaddr_in own, other;
-    socklen_t own_length = sizeof(own), other_length = sizeof(other);
-    return getsockname(here, (struct sockaddr *) &own, &own_length) == 0 &&
-           getpeername(there, (struct sockaddr *) &other, &other_length) == 0 &&
-           own.sin_port == other.sin_port;
-}
-
-static void sockets_close(struct pair *pair)
-{
-    if (pair->here.socket >= 0)
-        close(pair->here.socket);
-    if (pair->there.socket >= 0)
-        close(pair->there.socket);
-    pair->here.socket = pair->there.socket = -1;
-}
-
-static void sockets_open(struct pair *pair)
-{
-    const int on = 1;
-    struct sockaddr_in address;
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    pair->here.socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    pair->there.socket = -1;
-    if (listener >= 0 && pair->here.socket >= 0 && sockets_listen(listener, &address) &&
-        connect(pair->here.socket, (struct sockaddr *) &address, sizeof(address)) == 0)
-        pair->there.socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-    if (listener >= 0)
-        close(listener);
-    if (pair->there.socket < 0 || !sockets_belong(pair->here.socket, pair->there.socket) ||
-        setsockopt(pair->here.socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0 ||
-        setsockopt(pair->there.socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0)
-        sockets_close(pair);
-}
-
 /* --- turns ------------------------------------------------------------------------------------ */
 
 /* The other end's part in a turn. */
 static bool turn_answer(struct pair *pair, enum step step, size_t bytes)
 {
     struct end *me = &pair->there, *other = &pair->here;
-    if (step == STEP_SOCKET)
-        return socket_receive(pair, me, bytes) && socket_send(pair, me, bytes);
     bool is_good = step == STEP_RING ? message_receive(pair, me, other, bytes)
                                      : await(pair, &other->turn, me->turns + 1);
     if (is_good && step == STEP_RING)
@@ -247,10 +159,6 @@ static double turn_time(struct pair *pair, enum step step, size_t bytes)
     struct end *me = &pair->here, *other = &pair->there;
     bool is_good = true;
     double start_s = clock_exact_s();
-    if (step == STEP_SOCKET)
-        return socket_send(pair, me, bytes) && socket_receive(pair, me, bytes)
-                   ? (clock_exact_s() - start_s) / 2
-                   : -1;
     if (step == STEP_RING) {
         message_send(me, bytes);
         is_good = message_receive(pair, me, other, bytes);
@@ -269,22 +177,13 @@ static double turn_time(struct pair *pair, enum step step, size_t bytes)
     return is_good ? (clock_exact_s() - start_s) / 2 : -1;
 }
 
-/* What is measured, in this order, by both ends; what follows TASKS_OF_MEMORY only over a
- * connection.
- */
-#define TASK_EMPTY      (2 * STARTUP_SIZES)
-#define TASKS_OF_MEMORY (TASK_EMPTY + 2) /* the last of them: both ends */
-#define TASKS           (TASKS_OF_MEMORY + STARTUP_BY_SOCKET)
+/* What is measured, in this order, by both ends. */
+#define TASK_EMPTY (2 * STARTUP_SIZES)
+#define TASKS      (TASK_EMPTY + 2) /* the last of them: both ends */
 
 static double *task_of(struct startup_costs *costs, unsigned task, enum step *step, size_t *bytes)
 {
     unsigned size = task / 2;
-    if (task >= TASKS_OF_MEMORY) {
-        unsigned by = task - TASKS_OF_MEMORY;
-        *step = STEP_SOCKET;
-        *bytes = by == STARTUP_SOCKET_SMALL ? SOCKET_SMALL_BYTES : STARTUP_SOCKET_BYTES;
-        return &costs->socket_s[by];
-    }
     if (task > TASK_EMPTY) {
         *step = STEP_BOTH;
         *bytes = MOST_BYTES;
@@ -304,11 +203,6 @@ static size_t first_rounds(const struct pair *pair)
     return 2 * pair->here.ring_bytes / MOST_BYTES;
 }
 
-static unsigned tasks_of(const struct pair *pair)
-{
-    return pair->here.socket >= 0 ? TASKS : TASKS_OF_MEMORY;
-}
-
 static void *other_end(void *argument)
 {
     struct pair *pair = argument;
@@ -318,7 +212,7 @@ static void *other_end(void *argument)
     bool is_good = true;
     for (size_t round = 0; round < first_rounds(pair) && is_good; round++)
         is_good = turn_answer(pair, STEP_RING, MOST_BYTES);
-    for (unsigned task = pair->first; task < tasks_of(pair) && is_good; task++) {
+    for (unsigned task = pair->first; task < TASKS && is_good; task++) {
         task_of(&unused, task, &step, &bytes);
         for (int round = 0; round < ROUNDS && is_good; round++)
             is_good = turn_answer(pair, step, bytes);
@@ -348,7 +242,7 @@ static void costs_measure(struct pair *pair, struct startup_costs *costs)
     for (size_t round = 0; round < first_rounds(pair); round++)
         if (turn_time(pair, STEP_RING, MOST_BYTES) < 0)
             return;
-    for (; pair->task < tasks_of(pair); pair->task++) {
+    for (; pair->task < TASKS; pair->task++) {
         double *time_s = task_of(costs, pair->task, &step, &bytes);
         double taken_s = step_time(pair, step, bytes);
         if (taken_s < 0) {
@@ -432,15 +326,14 @@ struct setting {
     unsigned char *memory; /* MOST_BYTES of each end for messages, and then a ring of each */
     size_t ring_bytes;
     double until_s; /* no try begins later */
-    bool is_on_one, has_sockets;
+    bool is_on_one;
 };
 
 static struct end end_of(const struct setting *setting, size_t number)
 {
     return (struct end){.user = setting->memory + number * MOST_BYTES,
                         .ring = setting->memory + 2 * MOST_BYTES + number * setting->ring_bytes,
-                        .ring_bytes = setting->ring_bytes,
-                        .socket = -1};
+                        .ring_bytes = setting->ring_bytes};
 }
 
 /* Tasks from `first` on; how many are done then. More than there are: it is of no use to try again.
@@ -454,12 +347,7 @@ static unsigned try_measure(const struct setting *setting, unsigned first,
                         .first = first,
                         .task = first,
                         .is_on_one = setting->is_on_one};
-    if (setting->has_sockets)
-        sockets_open(&pair);
-    bool has_core = measure_bound(&pair, costs);
-    bool lacks_socket = setting->has_sockets && pair.here.socket < 0;
-    sockets_close(&pair);
-    return !has_core || (lacks_socket && pair.task == TASKS_OF_MEMORY) ? TASKS + 1 : pair.task;
+    return measure_bound(&pair, costs) ? pair.task : TASKS + 1;
 }
 
 /* Tasks from `first` to `wanted`; how many are done in the end. */
@@ -478,10 +366,7 @@ static unsigned tasks_measure(const struct setting *setting, unsigned first, uns
 /* The rest is zero where not all of it was measured. */
 static bool copies_measure(const struct setting *setting, struct startup_costs *costs)
 {
-    unsigned wanted = setting->has_sockets ? TASKS : TASKS_OF_MEMORY;
-    if (tasks_measure(setting, 0, wanted, costs) != TASKS)
-        memset(costs->socket_s, 0, sizeof(costs->socket_s));
-    if (startup_check(costs))
+    if (tasks_measure(setting, 0, TASKS, costs) == TASKS && startup_check(costs))
         return true;
     *costs = (struct startup_costs){0};
     return false;
@@ -492,17 +377,15 @@ static double change_measure(struct setting setting)
 {
     struct startup_costs costs = {0};
     setting.is_on_one = true;
-    setting.has_sockets = false;
     (void) tasks_measure(&setting, TASK_EMPTY, TASK_EMPTY + 1, &costs);
     return costs.empty_s > 0 ? costs.empty_s : STARTUP_CHANGE_USUAL_S;
 }
 
-bool startup_measure(uint32_t processes, bool has_sockets, struct startup_costs *costs)
+bool startup_measure(uint32_t processes, struct startup_costs *costs)
 {
     bool is_crowded = processes > crowd_processors(processes), is_measured = false;
     struct setting setting = {.ring_bytes = last_cache_ring_sizes_here(processes).most,
-                              .until_s = clock_exact_s() + STARTUP_MOST_S,
-                              .has_sockets = has_sockets};
+                              .until_s = clock_exact_s() + STARTUP_MOST_S};
     size_t bytes = 2 * (MOST_BYTES + setting.ring_bytes);
     setting.memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);

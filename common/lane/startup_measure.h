@@ -9,9 +9,7 @@
 #define STARTUP_MOST_S 60e-3
 
 /* For jobs of so many processes on the node. False, and all zero but for change_s: it cannot be
- * measured, or the machine is too busy for a steady answer. With
- * `has_sockets` a connection is measured too, which takes 2 ms more; where only that fails, its
- * part alone is zero. */
-bool startup_measure(uint32_t processes, bool has_sockets, struct startup_costs *costs);
+ * measured, or the machine is too busy for a steady answer. */
+bool startup_measure(uint32_t processes, struct startup_costs *costs);
 
 #endif

@@ -327,8 +327,6 @@ static struct startup_costs costs_of(double ring_bytes_s, double kernel_bytes_s)
         costs.ring_s[i] = 2e-7 + (double) STARTUP_BYTES(i) / ring_bytes_s;
         costs.kernel_s[i] = 6e-7 + (double) STARTUP_BYTES(i) / kernel_bytes_s;
     }
-    costs.socket_s[STARTUP_SOCKET_SMALL] = 5e-6;
-    costs.socket_s[STARTUP_SOCKET_LARGE] = 5e-6 + (double) STARTUP_SOCKET_BYTES / 10e9;
     return costs;
 }
 
@@ -440,23 +438,15 @@ static void impossible_costs_change_nothing(void)
             if (at == offsetof(struct startup_costs, change_s) / sizeof(double) && wrong[i] == 0)
                 continue;
             memcpy((char *) &costs + at * sizeof(double), &wrong[i], sizeof(double));
-            if (at < offsetof(struct startup_costs, socket_s) / sizeof(double)) {
-                startup_apply(&costs, &lane);
-                CHECK(memcmp(&lane, &before, sizeof(lane)) == 0, "%g as number %zu", wrong[i], at);
-                continue;
-            }
-            startup_apply_socket(&costs, true, &lane);
-            CHECK(model_lane_check(&lane, NULL) &&
-                      lane.source[MODEL_BY_PUT][0][MODEL_BANDWIDTH] == MODEL_SOURCE_DEFAULT,
-                  "%g as number %zu", wrong[i], at);
+            startup_apply(&costs, &lane);
+            CHECK(memcmp(&lane, &before, sizeof(lane)) == 0, "%g as number %zu", wrong[i], at);
         }
 }
 
-/* A connection inside a node is as fast as it was measured, not as its interface. */
-static void sockets_inside_a_node_are_measured(void)
+/* A connection inside a node is as fast as such ones are, not as its interface. */
+static void sockets_inside_a_node_are_none_of_their_interface(void)
 {
     struct model_error error;
-    struct startup_costs costs = costs_of(10e9, 30e9);
     struct model_lane lane;
     const struct model_lane_range link = {UINT64_MAX, 20e-6, 125e6, 5e-6, 5e-6, 0, 0};
     model_lane_init(&lane, "tcp:eth0");
@@ -464,20 +454,22 @@ static void sockets_inside_a_node_are_measured(void)
     model_lane_set_cost(&lane, MODEL_BY_SEND, &link);
     model_lane_set_cost(&lane, MODEL_BY_PUT, &link);
     lane.shared_bytes_s = 125e6;
-    startup_apply_socket(&costs, true, &lane);
+    startup_apply_socket(true, &lane);
     CHECK(model_lane_check(&lane, &error), "%s", error.text);
-    CHECK(fabs(bandwidth_of(&lane, MODEL_BY_SEND, 1) / 5e9 - 1) < 0.01 &&
-              fabs(bandwidth_of(&lane, MODEL_BY_PUT, 1) / 10e9 - 1) < 1e-9,
+    double put_bytes_s = bandwidth_of(&lane, MODEL_BY_PUT, 1);
+    CHECK(put_bytes_s > 2e9 && put_bytes_s < 50e9 &&
+              bandwidth_of(&lane, MODEL_BY_SEND, 1) == put_bytes_s / 2,
           "messages are copied once more than puts");
     const struct model_lane_range *range = model_lane_range_at(&lane, MODEL_BY_PUT, 1);
-    CHECK(fabs(range->overhead_send_s + range->overhead_receive_s - 7.5e-6) < 1e-12 &&
-              range->latency_s == 0 && lane.shared_bytes_s == 0 && lane.group != 0,
+    double overhead_s = range->overhead_send_s + range->overhead_receive_s;
+    CHECK(overhead_s > 2e-6 && overhead_s < 20e-6 && range->latency_s == 0 &&
+              lane.shared_bytes_s == 0 && lane.group != 0,
           "what else it takes");
-    startup_apply_socket(&costs, false, &lane);
-    CHECK(fabs(range->overhead_send_s + range->overhead_receive_s - 5e-6) < 1e-12,
-          "without Open MPI's event loop it takes what was measured");
-    CHECK(lane.source[MODEL_BY_PUT][0][MODEL_BANDWIDTH] == MODEL_SOURCE_MEASURED &&
-              lane.source[MODEL_BY_SEND][0][MODEL_LATENCY] == MODEL_SOURCE_MEASURED,
+    startup_apply_socket(false, &lane);
+    CHECK(fabs(range->overhead_send_s + range->overhead_receive_s - overhead_s / 1.5) < 1e-12,
+          "without Open MPI's event loop it takes less");
+    CHECK(lane.source[MODEL_BY_PUT][0][MODEL_BANDWIDTH] == MODEL_SOURCE_DEFAULT &&
+              lane.source[MODEL_BY_SEND][0][MODEL_LATENCY] == MODEL_SOURCE_DEFAULT,
           "sources");
 }
 
@@ -489,7 +481,7 @@ static void this_machine_is_measured_or_not(void)
     struct model_error error;
     for (int i = 0; i < 2; i++) {
         struct model_lane lane = lane_in_memory();
-        bool is_measured = startup_measure(processes[i], true, &costs);
+        bool is_measured = startup_measure(processes[i], &costs);
         CHECK((costs.change_s > 0) == (i > 0), "a change takes %g among %u", costs.change_s,
               processes[i]);
         zero.change_s = costs.change_s;
@@ -520,7 +512,7 @@ int main(void)
     the_machine_decides_who_copies();
     a_crowd_waits_for_its_turns();
     impossible_costs_change_nothing();
-    sockets_inside_a_node_are_measured();
+    sockets_inside_a_node_are_none_of_their_interface();
     this_machine_is_measured_or_not();
     snprintf(path, sizeof(path), "%s/profile", folder);
     unlink(path);

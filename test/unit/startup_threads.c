@@ -32,7 +32,7 @@ static void measure(void)
     struct startup_costs costs;
     sigset_t blocked;
     threads = with_signals = 0;
-    (void) startup_measure(2, false, &costs);
+    (void) startup_measure(2, &costs);
     pthread_sigmask(SIG_SETMASK, NULL, &blocked);
     CHECK(!sigismember(&blocked, SIGALRM), "the program itself takes no signals any more");
 }

@@ -11,7 +11,6 @@
 #include "common/compat/modex.h"
 #include "common/lane/crowd.h"
 #include "common/lane/startup_measure.h"
-#include "lane/extension.h"
 #include "plan/used_history.h"
 #include "plan/used_profile.h"
 
@@ -37,31 +36,13 @@ static bool is_wanted(void)
            ompi_process_info.num_local_peers > 0;
 }
 
-static bool job_has_sockets(void)
-{
-    mca_btl_base_selected_module_t *selected;
-    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
-    {
-        if (btl_is_of_sockets(selected->btl_module))
-            return true;
-    }
-    return false;
-}
-
-/* Enough starts of earlier jobs have measured it? One that has, on a busy node, is outvoted. */
-static bool is_known(bool is_crowded, bool has_sockets)
-{
-    uint32_t starts = history_costs(used_history(), is_crowded, &node.costs);
-    return starts == HISTORY_STARTS &&
-           (!has_sockets || node.costs.socket_s[STARTUP_SOCKET_SMALL] > 0);
-}
-
-static void costs_find(uint32_t processes, bool has_sockets)
+static void costs_find(uint32_t processes)
 {
     struct history_start start = {.is_crowded = processes > crowd_processors(processes)};
-    if (is_known(start.is_crowded, has_sockets))
+    /* Enough starts of earlier jobs have measured it? One that has, on a busy node, is outvoted. */
+    if (history_costs(used_history(), start.is_crowded, &node.costs) == HISTORY_STARTS)
         return;
-    if (startup_measure(processes, has_sockets, &start.costs)) {
+    if (startup_measure(processes, &start.costs)) {
         used_history_add_start(&start);
         (void) history_costs(used_history(), start.is_crowded, &node.costs);
     } else if (!startup_check(&node.costs)) {
@@ -74,7 +55,7 @@ void node_costs_publish(void)
     if (ompi_process_info.my_local_rank != 0)
         return;
     if (is_wanted())
-        costs_find((uint32_t) ompi_process_info.num_local_peers + 1, job_has_sockets());
+        costs_find((uint32_t) ompi_process_info.num_local_peers + 1);
     node.was_read = true;
     /* Also what was not measured: the others ask. */
     (void) modex_send(record_name(), &node.costs, sizeof(node.costs));
