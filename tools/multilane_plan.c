@@ -21,7 +21,6 @@
 struct options {
     const char *file;
     const char *replay;
-    bool goal;
     bool equation, verbose, json;
     bool every_lane, stream, sync, registered;
     bool is_profile, same_node;
@@ -43,7 +42,6 @@ static const char *usage =
     "  --equation           print the sizes that the threshold equation gives instead\n"
     "  --predict SIZE...    print times by protocol and stage for these sizes instead\n"
     "  --replay FOLDER      print what the job recorded there takes over the lanes instead\n"
-    "  --goal               with that: print what it recorded for LogGOPSim, without FILE\n"
     "  --json               print for programs\n"
     "  --verbose            print the values of every term, and where attributes come from\n"
     "\n"
@@ -101,7 +99,6 @@ static bool read_options(int argc, char **argv, struct options *options, struct 
     const struct option_row rows[] = {{"equation", OPTION_FLAG, &options->equation, NULL},
                                       {"predict", OPTION_SEVERAL, options, read_size},
                                       {"replay", OPTION_TEXT, &options->replay, NULL},
-                                      {"goal", OPTION_FLAG, &options->goal, NULL},
                                       {"json", OPTION_FLAG, &options->json, NULL},
                                       {"verbose", OPTION_FLAG, &options->verbose, NULL},
                                       {"profile", OPTION_FLAG, &options->is_profile, NULL},
@@ -127,10 +124,6 @@ static bool read_options(int argc, char **argv, struct options *options, struct 
     int first = options_read(argc, argv, rows, error);
     if (first < 0)
         return false;
-    if (options->goal && !options->replay)
-        return model_fail(error, "--goal is an option of --replay FOLDER");
-    if (options->goal && first == argc)
-        return true;
     if (first == argc)
         return model_fail(error, "a FILE is missing; --help says how it is called");
     options->file = argv[first];
@@ -291,17 +284,6 @@ static bool lanes_plan(const struct options *options, const struct lane_file *fi
     return true;
 }
 
-static int run_goal(const struct options *options)
-{
-    struct recording recording;
-    struct model_error error;
-    if (!recording_load(options->replay, &recording, &error))
-        return fail_input(&error);
-    bool is_good = replay_goal(stdout, &recording, &error);
-    recording_free(&recording);
-    return is_good ? written() : fail_input(&error);
-}
-
 static int run_replay(const struct options *options, const struct lane_file *file)
 {
     static struct lane_file placed[REPLAY_PLACES];
@@ -342,8 +324,6 @@ int main(int argc, char **argv)
     struct model_error error;
     if (!read_options(argc, argv, &options, &error))
         return fail_input(&error);
-    if (options.goal)
-        return run_goal(&options);
     if (!lane_input_read(options.file, &file, &cluster, &error))
         return fail_input(&error);
     if (options.replay)

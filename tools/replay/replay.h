@@ -43,7 +43,4 @@ void replay_free(struct replay_result *result);
 void replay_text(FILE *out, const struct recording *recording, const struct replay_result *result);
 void replay_json(FILE *out, const struct recording *recording, const struct replay_result *result);
 
-/* The recording as a schedule of LogGOPSim; false with a sentence. */
-bool replay_goal(FILE *out, const struct recording *recording, struct model_error *error);
-
 #endif
