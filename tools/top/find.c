@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -269,44 +269,4 @@ void ranks_look(struct ranks *ranks, bool moves)
         rank->second = rank->first;
         rank->second.state = '\0';
     }
-}
-
-/* --- files ------------------------------------------------------------------------------------ */
-
-struct record {
-    uint64_t magic;
-    uint32_t version, bytes;
-};
-
-#define RECORD_MAGIC UINT64_C(0x0a706d75644c4d89)
-
-bool ranks_dump(const struct ranks *ranks, FILE *file)
-{
-    struct record record = {RECORD_MAGIC, PAGE_VERSION, sizeof(struct rank)};
-    for (size_t i = 0; i < ranks->count; i++)
-        if (fwrite(&record, sizeof(record), 1, file) != 1 ||
-            fwrite(&ranks->list[i], sizeof(ranks->list[i]), 1, file) != 1)
-            return false;
-    return fflush(file) == 0;
-}
-
-bool ranks_load(struct ranks *ranks, FILE *file, const char *name, char *why, size_t size)
-{
-    struct record record;
-    char wrong[PAGE_COMPLAINT] = "it is cut off, or was not written by --dump";
-    while (fread(&record, sizeof(record), 1, file) == 1) {
-        struct rank *rank = ranks_add(ranks, 0);
-        bool is_good = rank && record.magic == RECORD_MAGIC && record.version == PAGE_VERSION &&
-                       record.bytes == sizeof(*rank) && fread(rank, sizeof(*rank), 1, file) == 1 &&
-                       page_check(&rank->first.page, sizeof(rank->first.page), wrong) &&
-                       page_check(&rank->second.page, sizeof(rank->second.page), wrong);
-        if (!is_good) {
-            snprintf(why, size, "%s: %s", name, wrong);
-            return false;
-        }
-    }
-    ranks_sort(ranks);
-    if (ferror(file))
-        snprintf(why, size, "%s: %s", name, strerror(errno));
-    return !ferror(file);
 }

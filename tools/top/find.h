@@ -3,8 +3,6 @@
 #ifndef TOOLS_TOP_FIND_H
 #define TOOLS_TOP_FIND_H
 
-#include <stdio.h>
-
 #include "common/report/page_take.h"
 #include "tools/top/rank.h"
 
@@ -19,12 +17,6 @@ bool ranks_find_all(const struct choice *choice, struct ranks *ranks, char *why,
 
 /* The next look: what was `second` becomes `first` (`moves`), or only `second` is taken anew. */
 void ranks_look(struct ranks *ranks, bool moves);
-
-/* Appends all ranks with their two looks to a file. */
-bool ranks_dump(const struct ranks *ranks, FILE *file);
-
-/* Adds the ranks of such a file. False: `why` says what is wrong with it. */
-bool ranks_load(struct ranks *ranks, FILE *file, const char *name, char *why, size_t size);
 
 /* Reads the page and what the system says of the process. */
 enum page_found sample_read(int pid, struct sample *sample, char why[PAGE_COMPLAINT]);

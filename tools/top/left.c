@@ -9,22 +9,13 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/report/page_text.h"
 
-static bool is_file_name(const char *path)
+static bool is_file_name(const char *name)
 {
-    const char *name = strrchr(path, '/');
-    return strncmp(name ? name + 1 : path, PAGE_FILE_NAME, strlen(PAGE_FILE_NAME)) == 0;
-}
-
-bool left_is_at(const char *path)
-{
-    struct stat found;
-    return stat(path, &found) == 0 &&
-           (S_ISDIR(found.st_mode) || (S_ISREG(found.st_mode) && is_file_name(path)));
+    return strncmp(name, PAGE_FILE_NAME, strlen(PAGE_FILE_NAME)) == 0;
 }
 
 /* What is not an event in its place is none. */

@@ -22,8 +22,6 @@ struct left {
     size_t count;
 };
 
-/* Is it a folder, or such a file? */
-bool left_is_at(const char *path);
 /* Adds the ranks of a folder, or of one file, to the list of ranks, as they were when they ended;
  * and their calls to `left`. False: `why` says what is wrong. */
 bool left_load(const char *path, struct ranks *ranks, struct left *left, char *why, size_t size);

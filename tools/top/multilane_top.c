@@ -20,7 +20,7 @@
 #include "tools/top/left.h"
 #include "tools/top/show.h"
 
-enum mode { MODE_LIVE, MODE_ONCE, MODE_JSON, MODE_PROMETHEUS, MODE_DUMP, MODE_CALLS, MODE_DRAIN };
+enum mode { MODE_LIVE, MODE_ONCE, MODE_JSON, MODE_PROMETHEUS, MODE_CALLS, MODE_DRAIN };
 
 struct options {
     struct choice choice;
@@ -30,7 +30,7 @@ struct options {
     uint64_t count; /* of tables; 0: no end */
     struct view view;
     const char *drain, *restore; /* names of lanes */
-    char **files;                /* to read instead of /proc */
+    char **files;                /* folders, to read instead of /proc */
     int file_count;
 };
 
@@ -59,9 +59,8 @@ static const char *usage =
     "  --waiting        only ranks that wait\n"
     "  --drain LANE     empty the lane in all ranks here: no later message goes over it\n"
     "  --restore LANE   use it again\n"
-    "  --dump           what was seen, for --read\n"
-    "  --read FILE...   instead of this node's ranks those of files; - is the standard input; or\n"
-    "                   of a folder where ranks that died left theirs (pml_multilane_blackbox)\n"
+    "  --read FOLDER... instead of this node's ranks those that died, and left their files there\n"
+    "                   (pml_multilane_blackbox)\n"
     "  --calls          the last calls of those, --count N of each rank (10)\n"
     "  --help, --version\n\n"
     "Keys: s sorts by the next column, w shows only ranks that wait, y tells why, q ends.\n"
@@ -145,8 +144,6 @@ static int report(struct ranks *ranks, const struct options *options)
         pause_s(options->why ? FIRST_PAUSE_S : options->interval_s < 0.3 ? 0.3 : FIRST_PAUSE_S);
         ranks_look(ranks, false);
     }
-    if (options->mode == MODE_DUMP)
-        return ranks_dump(ranks, stdout) ? 0 : fail("cannot write");
     if (!why_find(ranks, &why) || !hang_confirm(ranks, &why, options))
         return fail("no memory");
     if (options->mode == MODE_JSON)
@@ -297,7 +294,7 @@ static bool read_count(const char *value, void *count, struct model_error *why)
 /* Below 0: go on. Else the exit status. */
 static int options_parse(int count, char **arguments, struct options *options)
 {
-    bool once = false, json = false, prometheus = false, dump = false, reads = false, calls = false;
+    bool once = false, json = false, prometheus = false, reads = false, calls = false;
     struct model_error error;
     const struct option_row rows[] = {{"why", OPTION_FLAG, &options->why, NULL},
                                       {"waited", OPTION_FLAG, &options->waited, NULL},
@@ -311,7 +308,6 @@ static int options_parse(int count, char **arguments, struct options *options)
                                       {"waiting", OPTION_FLAG, &options->view.waiting_only, NULL},
                                       {"drain", OPTION_TEXT, &options->drain, NULL},
                                       {"restore", OPTION_TEXT, &options->restore, NULL},
-                                      {"dump", OPTION_FLAG, &dump, NULL},
                                       {"calls", OPTION_FLAG, &calls, NULL},
                                       {"read", OPTION_FLAG, &reads, NULL},
                                       {"all", OPTION_FLAG, &options->choice.all, NULL},
@@ -329,7 +325,6 @@ static int options_parse(int count, char **arguments, struct options *options)
         return fail("--drain and --restore each go alone, and are for ranks that run");
     options->mode = drains       ? MODE_DRAIN
                     : calls      ? MODE_CALLS
-                    : dump       ? MODE_DUMP
                     : prometheus ? MODE_PROMETHEUS
                     : json       ? MODE_JSON
                     : once       ? MODE_ONCE
@@ -337,7 +332,7 @@ static int options_parse(int count, char **arguments, struct options *options)
     if (reads) {
         options->files = arguments + first;
         options->file_count = count - first;
-        return options->file_count ? -1 : fail("--read needs files, or - for the standard input");
+        return options->file_count ? -1 : fail("--read needs a folder where ranks left their files");
     }
     if (first < count)
         options->choice.number = arguments[first++];
@@ -347,23 +342,10 @@ static int options_parse(int count, char **arguments, struct options *options)
 static bool files_load(struct ranks *ranks, struct left *left, const struct options *options,
                        char *why, size_t size)
 {
-    for (int i = 0; i < options->file_count; i++) {
-        const char *name = options->files[i];
-        if (left_is_at(name)) {
-            if (!left_load(name, ranks, left, why, size))
-                return false;
-            continue;
-        }
-        FILE *file = strcmp(name, "-") == 0 ? stdin : fopen(name, "rb");
-        bool is_good = file && ranks_load(ranks, file, name, why, size);
-        if (!file)
-            snprintf(why, size, "%s: %s", name, strerror(errno));
-        if (file && file != stdin)
-            fclose(file);
-        if (!is_good)
+    for (int i = 0; i < options->file_count; i++)
+        if (!left_load(options->files[i], ranks, left, why, size))
             return false;
-    }
-    snprintf(why, size, "there is no rank in these files or folders");
+    snprintf(why, size, "there is no rank in these folders");
     return ranks->count > 0;
 }
 
@@ -376,8 +358,6 @@ int main(int count, char **arguments)
     int status = options_parse(count, arguments, &options);
     if (status >= 0)
         return status;
-    if (options.mode == MODE_DUMP && isatty(STDOUT_FILENO))
-        return fail("--dump writes what is no text: send it to a file, for --read");
     if (options.mode == MODE_CALLS && !options.file_count)
         return fail("--calls needs --read, and a folder where ranks left their files");
     bool is_found = options.file_count ? files_load(&ranks, &left, &options, why, sizeof(why))

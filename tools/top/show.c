@@ -341,7 +341,7 @@ static void verdict_print(FILE *file, const struct ranks *ranks, const struct wh
         fprintf(
             file,
             "  %zu of its %u ranks are seen: --job asks those of other nodes; where they do not "
-            "answer, use --dump there, and --read for one report.\n",
+            "answer, look there.\n",
             ranks->count, page->job_size);
 }
 

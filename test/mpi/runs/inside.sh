@@ -42,11 +42,6 @@ inside_forms() {
     "$inside_top" "$job" --prometheus | awk '!/^# (HELP|TYPE) multilane_[a-z_]+ / &&
         !/^multilane_[a-z_]+[{]([a-z]+="[^"]*",?)+[}] [0-9.e+-]+$/ { print "no metric: " $0; bad = 1 } END { exit bad || NR < 20 }' ||
         status=1
-    "$inside_top" "$job" --dump >"$build/inside.dump" && "$inside_top" --why --read "$build/inside.dump" | grep -q '^who waits' ||
-        { echo "--dump and --read do not agree"; status=1; }
-    head -c 5000 "$build/inside.dump" >"$build/inside.cut"
-    form=$("$inside_top" --why --read "$build/inside.cut" 2>&1) && status=1
-    grep -q 'cut off' <<<"$form" || { echo "a short file: $form"; status=1; }
     # A terminal as a serial line is one: 60 columns, a key ends it.
     form=$(timeout 10 python3 "$top/test/mpi/terminal.py" 60 q "$inside_top" "$job") ||
         { echo "on a terminal it ended with $?"; status=1; }
@@ -119,8 +114,10 @@ inside_left() { # SIGNAL KIND WHY-REGEX CALLS-REGEX...
     kill "-$1" "${ranks[1]}"
     wait "$job" && { echo "the job ended with 0"; status=1; }
     echo nonsense >"$folder/multilane-page.1.1" # is named, and hides none of the others
+    head -c 5000 "$(ls "$folder"/*.2)" >"$folder/multilane-page.1.2"
     output=$("$inside_top" --why --read "$folder" 2>&1; "$inside_top" --calls --read "$folder" 2>/dev/null)
-    grep -q "multilane-page.1.1: its page is none of Multilane's" <<<"$output" || status=1
+    grep -q "multilane-page.1.1: its page is none of Multilane's" <<<"$output" &&
+        grep -q "multilane-page.1.2: its page has 5000 bytes and should have" <<<"$output" || status=1
     grep -Ezq "$3" <<<"$output" || status=1
     for regex in "${@:4}"; do grep -Eq "$regex" <<<"$output" || status=1; done
     [ $status = 0 ] || { cat "$build/inside.job"; ls -l "$folder"; printf '%s\n' "$output"; status=1; }
@@ -278,12 +275,11 @@ inside_bad_input() {
         inside_refuses 'interval.*is not a number' --interval x --once &&
         inside_refuses 'sort.*not x' --sort x --once &&
         inside_refuses 'one job or process' --once 1 2 &&
-        inside_refuses 'needs files' --read &&
+        inside_refuses 'needs a folder' --read &&
         inside_refuses 'each go alone' --drain a --restore a &&
         inside_refuses 'No such file' --read "$build/none" &&
-        inside_refuses 'no rank in these files or folders' --read "$build" &&
+        inside_refuses 'no rank in these folders' --read "$build" &&
         inside_refuses 'needs --read' --calls || return 1
-    timeout 10 python3 "$top/test/mpi/terminal.py" 80 q "$inside_top" --dump | grep 'send it to a file' || return 1
     # A process of another user.
     [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null || return 0
     setpriv --reuid=65534 --regid=65534 --clear-groups "$inside_top" --once 1 2>&1 | grep 'another user'

@@ -111,7 +111,7 @@ slurm_killed() {
     return $status
 }
 
-# A hang of ranks on two nodes, from what a step beside theirs sees on each.
+# A hang of ranks on two nodes, as a step beside theirs sees it on one.
 slurm_why() {
     local tries said status=1
     slurm_environment self,shm,sock
@@ -123,9 +123,7 @@ slurm_why() {
     done
     # The last rank has to come to where it hangs.
     for tries in {1..10}; do
-        srun --overlap --jobid "$(squeue -h -o %i)" --ntasks-per-node 1 "$build/multilane-top" --dump \
-            >"$TMPDIR/hang.dump"
-        said=$("$build/multilane-top" --why --read "$TMPDIR/hang.dump")
+        said=$(srun --overlap --jobid "$(squeue -h -o %i)" -N 1 -n 1 "$build/multilane-top" --job --why)
         [ $? = 1 ] && status=0 && break
         sleep 0.3
     done
