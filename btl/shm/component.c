@@ -59,8 +59,8 @@ static void module_describe(void)
         .btl_atomic_op = shm_remote_atomic,
         .btl_atomic_fop = shm_remote_fetch_atomic,
         .btl_atomic_cswap = shm_remote_compare_swap,
-        .btl_register_mem = shm_registration_make,
-        .btl_deregister_mem = shm_registration_end,
+        .btl_register_mem = shm_remote_register,
+        .btl_deregister_mem = registered_remove,
         .btl_register_error = shm_register_error,
     };
     btl->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH;
@@ -211,7 +211,7 @@ static int lists_init(void)
     OBJ_CONSTRUCT(&shm.pending_lock, opal_mutex_t);
     OBJ_CONSTRUCT(&shm.frags_small, opal_free_list_t);
     OBJ_CONSTRUCT(&shm.frags_large, opal_free_list_t);
-    shm_registration_init();
+    registered_init();
     int status = shm_remote_init();
     if (status != OPAL_SUCCESS)
         return status;
@@ -228,7 +228,7 @@ static int lists_init(void)
 static void lists_finish(void)
 {
     shm_remote_finish();
-    shm_registration_finish();
+    registered_finish();
     OBJ_DESTRUCT(&shm.frags_small);
     OBJ_DESTRUCT(&shm.frags_large);
     OBJ_DESTRUCT(&shm.pending_lock);

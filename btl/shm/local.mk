@@ -17,7 +17,6 @@ libmultilane_shm_la_SOURCES = \
 	btl/shm/pieces.c \
 	btl/shm/procs.c \
 	btl/shm/receive.c \
-	btl/shm/registration.c \
 	btl/shm/remote.c \
 	btl/shm/remote.h \
 	btl/shm/segment.c \

@@ -123,8 +123,7 @@ static void request_answer(shm_peer_t *peer, const struct remote_message *reques
         .op = REMOTE_ANSWER, .status = OPAL_SUCCESS, .id = request->id, .piece = request->piece};
     const void *found = NULL;
 
-    if (!shm_registration_allows(&request->handle, request->address, size,
-                                 access_needed(request->op))) {
+    if (!registered_allows(&request->handle, request->address, size, access_needed(request->op))) {
         SHM_SAY("process %s asked for %llu bytes at an address outside the memory registered for "
                 "it; the request fails",
                 OPAL_NAME_PRINT(peer->name), (unsigned long long) size);

@@ -6,6 +6,7 @@
 
 #include "common/compat/btl.h"
 #include "common/compat/param.h"
+#include "common/compat/registered.h"
 #include "common/compat/threads.h"
 #include "common/lane/last_cache.h"
 #include "common/ring/ring.h"
@@ -308,21 +309,6 @@ bool shm_identity_is_open(void);
 const char *shm_identity_refuses(const struct shm_record *record, bool same_job,
                                  enum segment_kind *kind);
 
-/* registration.c */
-/* A registration as the peer sees it: a request names it, and is checked against the table. */
-struct mca_btl_base_registration_handle_t {
-    int32_t index;       /* in the table */
-    uint32_t generation; /* of this registration alone: an index is used again */
-};
-
-void shm_registration_init(void);
-void shm_registration_finish(void);
-BTL_FUNCTION(register_mem, shm_registration_make);
-BTL_FUNCTION(deregister_mem, shm_registration_end);
-/* Whether a peer with that handle may `access` these bytes. */
-bool shm_registration_allows(const mca_btl_base_registration_handle_t *handle, uint64_t address,
-                             uint64_t size, uint32_t access);
-
 /* own_segments.c */
 /* In words, for sentences. */
 const char *shm_segment_kind_name(enum segment_kind kind);
@@ -458,6 +444,7 @@ int shm_copy_to(mca_btl_base_module_t *btl, shm_peer_t *peer, const void *local,
 /* remote.c: put, get and atomics. */
 int shm_remote_init(void);
 void shm_remote_finish(void);
+BTL_FUNCTION(register_mem, shm_remote_register);
 BTL_FUNCTION(put, shm_remote_put);
 BTL_FUNCTION(get, shm_remote_get);
 BTL_FUNCTION(atomic_op64, shm_remote_atomic);

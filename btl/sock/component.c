@@ -39,7 +39,7 @@ static mca_btl_base_module_t module_template = {
     .btl_sendi = sock_send_immediate,
     .btl_put = sock_send_put,
     .btl_register_mem = sock_register_memory,
-    .btl_deregister_mem = sock_deregister_memory,
+    .btl_deregister_mem = registered_remove,
     .btl_register_error = sock_register_error,
     .btl_exclusivity = MCA_BTL_EXCLUSIVITY_LOW + 200,
     .btl_latency = 50,
@@ -213,7 +213,6 @@ static bool begin(void)
     limits_clip();
     sock.record.message_bytes = module_template.btl_max_send_size;
     sock.record.put_bytes = module_template.btl_put_limit;
-    OBJ_CONSTRUCT(&sock.slots_lock, opal_mutex_t);
     sock.module_count = 0;
     sock.is_ending = false;
     sock.buffer = aligned_alloc(4096, INTAKE_BYTES);
@@ -237,7 +236,7 @@ static void end(void)
     (void) sock_wake_by(NULL);
     sock_sockets_free();
     sock_works_close();
-    sock_registrations_close();
+    registered_finish();
     if (sock.poll_fd >= 0)
         close(sock.poll_fd);
     if (sock.spare_fd >= 0)
@@ -256,6 +255,7 @@ static mca_btl_base_module_t **sock_init(int *count, bool progress_threads, bool
     *count = 0;
     if (!named_btl_is_wanted("sock"))
         return NULL;
+    registered_init();
     if (!begin()) {
         end();
         return NULL;

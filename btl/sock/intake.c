@@ -109,7 +109,9 @@ static void put_begin(struct taking *taking, const struct frame_header *header,
     struct sock_intake *intake = &taking->peer->intake;
     size_t length = header->length - sizeof(*target);
 
-    if (!sock_memory_is_registered(target, length)) {
+    const mca_btl_base_registration_handle_t named = {.key = target->key, .slot = target->slot};
+
+    if (!registered_allows(&named, target->address, length, MCA_BTL_REG_FLAG_REMOTE_WRITE)) {
         taking->broken = "it writes to memory that is not registered";
         return;
     }

@@ -19,7 +19,6 @@ libmultilane_sock_la_SOURCES = \
 	btl/sock/procs.c \
 	btl/sock/progress.c \
 	btl/sock/queue.c \
-	btl/sock/registration.c \
 	btl/sock/seal.c \
 	btl/sock/seal.h \
 	btl/sock/send.c \

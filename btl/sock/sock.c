@@ -28,6 +28,17 @@ bool sock_random(void *bytes, size_t length)
     return getrandom(bytes, length, 0) == (ssize_t) length;
 }
 
+mca_btl_base_registration_handle_t *sock_register_memory(mca_btl_base_module_t *btl,
+                                                         sock_peer_t *peer, void *base, size_t size,
+                                                         uint32_t flags)
+{
+    uint64_t key;
+
+    (void) btl;
+    (void) peer;
+    return sock_random(&key, sizeof(key)) ? registered_add(base, size, flags, key) : NULL;
+}
+
 struct sock_module *sock_module_of_rail(uint32_t rail)
 {
     for (uint32_t i = 0; i < sock.module_count; i++)

@@ -20,6 +20,7 @@
 #include "btl/sock/greeting.h"
 #include "btl/sock/seal.h"
 #include "common/compat/btl.h"
+#include "common/compat/registered.h"
 #include "common/compat/threads.h"
 #include "common/lane/attr.h"
 #include "multilane/extension.h"
@@ -83,16 +84,6 @@ struct frame_target {
 
 /* sock.c */
 uint8_t sock_frame_check(const struct frame_header *header);
-
-/* --- registrations --- */
-
-struct mca_btl_base_registration_handle_t {
-    uint64_t base;
-    uint64_t length;
-    uint64_t key; /* at random: who was not told cannot guess it */
-    uint32_t slot;
-    uint32_t reserved;
-};
 
 /* --- works: messages and puts, from their allocation until the other end has them --- */
 
@@ -295,11 +286,6 @@ struct sock_state {
     uint32_t round;
     uint64_t looked_ms, asked_ms; /* by the system's clock */
 
-    /* Registrations, under `slots_lock`; a leaf. */
-    opal_mutex_t slots_lock;
-    mca_btl_base_registration_handle_t **slots;
-    uint32_t slot_room, slot_free;
-
     /* Counters that people read. */
     _Atomic uint64_t breaks, strangers;
 };
@@ -325,6 +311,8 @@ static inline void sock_expect(void)
 }
 
 bool sock_random(void *bytes, size_t length);
+/* By a key at random: who was not told cannot guess it. */
+BTL_FUNCTION(register_mem, sock_register_memory);
 struct sock_module *sock_module_of_rail(uint32_t rail);
 
 /* --- peers --- */
@@ -474,13 +462,6 @@ size_t sock_fence_note(mca_btl_base_module_t *btl, sock_peer_t *peer, void *note
 size_t sock_fence_note_heard(const void *note, size_t length, void *answer);
 
 /* --- receiving --- */
-
-/* registration.c */
-BTL_FUNCTION(register_mem, sock_register_memory);
-BTL_FUNCTION(deregister_mem, sock_deregister_memory);
-/* Is all of this in memory registered here? */
-bool sock_memory_is_registered(const struct frame_target *target, size_t length);
-void sock_registrations_close(void);
 
 /* intake.c. P. */
 #define INTAKE_BYTES (256u << 10)

@@ -12,4 +12,5 @@ libmultilane_compat_la_SOURCES += \
 	common/compat/named.c common/compat/named.h \
 	common/compat/tsan.h \
 	common/compat/param.c common/compat/param.h \
+	common/compat/registered.c common/compat/registered.h \
 	common/compat/version.c common/compat/version.h

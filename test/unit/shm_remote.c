@@ -112,7 +112,7 @@ _Alignas(8) static uint64_t counter;
 static mca_btl_base_registration_handle_t *given(void *base, size_t size, uint32_t flags)
 {
     mca_btl_base_registration_handle_t *handle =
-        shm_registration_make(&shm_module, peer, base, size, flags);
+        shm_remote_register(&shm_module, peer, base, size, flags);
 
     if (!handle)
         abort();
@@ -123,7 +123,7 @@ static mca_btl_base_registration_handle_t *given(void *base, size_t size, uint32
 
 static void taken_back(mca_btl_base_registration_handle_t *handle)
 {
-    HOLDS(shm_registration_end(&shm_module, handle) == OPAL_SUCCESS);
+    HOLDS(registered_remove(&shm_module, handle) == OPAL_SUCCESS);
 }
 
 static void fill(unsigned char *bytes, size_t size, unsigned seed)
@@ -268,12 +268,12 @@ static int32_t index_bent;
 
 static void bend_index(struct remote_message *request)
 {
-    request->handle.index = index_bent;
+    request->handle.slot = (uint32_t) index_bent;
 }
 
 static void bend_generation(struct remote_message *request)
 {
-    request->handle.generation--;
+    request->handle.key--;
 }
 
 static void memory_not_given_is_left_alone(void)
@@ -386,7 +386,7 @@ int main(void)
     peer->known = true;
     OBJ_CONSTRUCT(&peer->remote_operations, opal_list_t);
     shm_module.btl_max_send_size = sizeof(struct remote_message) + PIECE;
-    shm_registration_init();
+    registered_init();
     if (shm_remote_init() != OPAL_SUCCESS)
         abort();
     transfers_are_whole();
@@ -396,7 +396,7 @@ int main(void)
     broken_answers_are_seen();
     refusals_to_send_are_told();
     shm_remote_finish();
-    shm_registration_finish();
+    registered_finish();
     OBJ_DESTRUCT(&peer->remote_operations);
     free(peer);
     return check_end();

@@ -175,7 +175,9 @@ static struct sock_module module;
 static sock_peer_t *peer;
 static int far_end;
 static unsigned long delivered, delivered_bytes;
-static unsigned char put_memory[100000 + 16];
+#define PUT_BYTES   100000u
+#define PUT_ADDRESS ((uint64_t) (uintptr_t) (put_memory + 8))
+static unsigned char put_memory[PUT_BYTES + 16];
 
 /* Every byte of a message is its length's lowest byte. */
 static void message_check(const mca_btl_base_segment_t *segment)
@@ -259,7 +261,7 @@ static size_t stream_make(unsigned char *stream, const mca_btl_base_registration
 
     for (uint32_t i = 0; i < LENGTHS; i++) {
         const struct frame_target target = {
-            .address = handle->base, .key = handle->key, .slot = handle->slot};
+            .address = PUT_ADDRESS, .key = handle->key, .slot = handle->slot};
         at += frame_put(stream + at, FRAME_MESSAGE, 2 * i + 1, NULL, 0, lengths[i]);
         at += frame_put(stream + at, FRAME_ACK, 0, NULL, 0, 0);
         at += frame_put(stream + at, FRAME_PUT, 2 * i + 2, &target, sizeof(target), lengths[i]);
@@ -332,15 +334,15 @@ static void wrong_bytes_end_the_connection(const unsigned char *stream, size_t b
 static void wrong_frames_are_named(const mca_btl_base_registration_handle_t *handle)
 {
     const struct frame_target good = {
-        .address = handle->base, .key = handle->key, .slot = handle->slot};
+        .address = PUT_ADDRESS, .key = handle->key, .slot = handle->slot};
     struct frame_target targets[] = {good, good, good, good};
     unsigned char frame[4096];
     size_t bytes;
 
     targets[0].key ^= 1;
     targets[1].slot = 1u << 20;
-    targets[2].address = handle->base - 1;
-    targets[3].address = handle->base + handle->length - 99;
+    targets[2].address = PUT_ADDRESS - 1;
+    targets[3].address = PUT_ADDRESS + PUT_BYTES - 99;
     hostile = true;
     for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
         connection_make();
@@ -476,7 +478,7 @@ int main(void)
     sock.buffer = malloc(INTAKE_BYTES);
     crc32c_begin();
     CHECK(sock.poll_fd >= 0 && sock.buffer, "the beginning");
-    OBJ_CONSTRUCT(&sock.slots_lock, opal_mutex_t);
+    registered_init();
     OBJ_CONSTRUCT(&module.lock, opal_mutex_t);
     module.super.btl_max_send_size = 128 << 10;
     module.super.btl_put_limit = 1 << 20;
@@ -490,7 +492,7 @@ int main(void)
     wishes_are_checked();
 
     mca_btl_base_registration_handle_t *handle =
-        sock_register_memory(NULL, NULL, put_memory + 8, 100000, 0);
+        sock_register_memory(NULL, NULL, put_memory + 8, PUT_BYTES, MCA_BTL_REG_FLAG_REMOTE_WRITE);
     CHECK(handle != NULL, "a registration");
     size_t bytes = stream_make(stream, handle);
     stream_is_read_wherever_it_is_cut(stream, bytes);
@@ -500,8 +502,8 @@ int main(void)
     message_at_the_end_is_dropped(stream);
     clock_looks_at_peers_with_something_to_watch(stream);
     rates_are_those_of_busy_rails();
-    sock_deregister_memory(NULL, handle);
-    sock_registrations_close();
+    registered_remove(NULL, handle);
+    registered_finish();
     sock_peers_free(&module);
     free(sock.buffer);
     return check_end();
