@@ -67,9 +67,9 @@ int shm_identity_fill(struct shm_record *record)
     record->host = text_hash(!opal_process_info.nodename ? "" : opal_process_info.nodename);
     record->shm_device =
         shm_device_find(SEGMENT_PAGE + (size_t) shm.peers_expected * sizeof(struct connection));
-    if (shm_segment_random(&record->memfd, sizeof(record->memfd)) != 0 ||
-        shm_segment_random(&record->file, sizeof(record->file)) != 0 ||
-        shm_segment_random(&record->proof_value, sizeof(record->proof_value)) != 0)
+    if (!host_random(&record->memfd, sizeof(record->memfd)) ||
+        !host_random(&record->file, sizeof(record->file)) ||
+        !host_random(&record->proof_value, sizeof(record->proof_value)))
         return errno;
     shm.proof = record->proof_value;
     return 0;

@@ -13,47 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/lane/host.h"
+#include "common/lane/kernel_text.h"
+
 /* From <numaif.h>, which comes with a library that is not needed for one call. */
 #define POLICY_PREFERRED       1
 #define POLICY_F_NODES_ALLOWED 4
-
-/* From the kernel, or where a filter refuses that call from the device. */
-static ssize_t random_read(void *memory, size_t bytes)
-{
-    ssize_t got = getrandom(memory, bytes, 0);
-
-    if (got >= 0 || errno == EINTR)
-        return got;
-    int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    got = read(fd, memory, bytes);
-    close(fd);
-    return got;
-}
-
-int shm_segment_random(void *memory, size_t bytes)
-{
-    unsigned char *at = memory;
-
-    while (bytes > 0) {
-        ssize_t got = random_read(at, bytes);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return got == 0 ? EIO : errno;
-        at += got;
-        bytes -= (size_t) got;
-    }
-    return 0;
-}
 
 void shm_segment_file_path(char path[64], const struct segment_nonce *nonce)
 {
@@ -61,31 +30,6 @@ void shm_segment_file_path(char path[64], const struct segment_nonce *nonce)
 
     for (int i = 0; i < SEGMENT_NONCE; i++)
         length += snprintf(path + length, 64 - (size_t) length, "%02x", nonce->bytes[i]);
-}
-
-/* Making a file above this limit ends the process by a signal. */
-static bool size_allowed(size_t bytes)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-        bytes <= limit.rlim_cur)
-        return true;
-    errno = EFBIG;
-    return false;
-}
-
-/* Some systems refuse executable memory; older ones do not know the flag. */
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 8u
-#endif
-
-static int memfd_open(void)
-{
-    unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-    int fd = memfd_create("multilane", flags | MFD_NOEXEC_SEAL);
-
-    return fd < 0 && errno == EINVAL ? memfd_create("multilane", flags) : fd;
 }
 
 /* Whether the call itself is refused, as by a filter, and not what it was to do. */
@@ -106,7 +50,7 @@ static bool memory_stays(int descriptor)
 /* The descriptor, if its memory could be made so large; closes it otherwise. */
 static int memory_sized(int fd, size_t bytes)
 {
-    if (fd < 0 || (size_allowed(bytes) && ftruncate(fd, (off_t) bytes) == 0))
+    if (fd < 0 || (host_allows_file(bytes) && ftruncate(fd, (off_t) bytes) == 0))
         return fd;
     int error = errno;
     close(fd);
@@ -118,7 +62,7 @@ static int memory_sized(int fd, size_t bytes)
  * exec. Where a filter refuses memfd_create or seals it is a file that was never in its folder. */
 static int memory_open(size_t bytes)
 {
-    int fd = memory_sized(memfd_open(), bytes);
+    int fd = memory_sized(host_memory("multilane"), bytes);
 
     if (fd >= 0) {
         (void) fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
@@ -178,25 +122,17 @@ bool shm_segment_owner_lives(int descriptor)
  * gets 'S'. */
 static char process_state(int32_t pid, uint64_t *started)
 {
-    char path[32], text[1024], state, *name_end;
+    char text[1024], state;
     unsigned long long ticks = 0;
     long threads = 0;
+    const char *stat = kernel_process(pid, text, sizeof(text));
 
     *started = 0;
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    ssize_t got = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    text[got > 0 ? got : 0] = 0;
-    /* "PID (NAME) STATE ...", and the name may hold anything. The threads are the 20th field, the
-     * beginning is the 22nd. */
-    name_end = strrchr(text, ')');
-    if (!name_end || sscanf(name_end + 1,
-                            " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                            "%ld %*s %llu",
-                            &state, &threads, &ticks) < 1)
+    /* The threads are the 20th field, the beginning is the 22nd. */
+    if (!stat || sscanf(stat,
+                        "%c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                        "%ld %*s %llu",
+                        &state, &threads, &ticks) < 1)
         return 0;
     *started = ticks;
     return state == 'Z' && threads > 1 ? 'S' : state;

@@ -262,9 +262,6 @@ uint64_t shm_segment_process_started(int32_t pid);
  * asked as well where possible. */
 bool shm_segment_process_lives(int32_t pid, uint64_t started);
 
-/* Fills with random bytes; 0 or errno. */
-int shm_segment_random(void *memory, size_t bytes);
-
 void shm_segment_file_path(char path[64], const struct segment_nonce *nonce);
 
 #endif

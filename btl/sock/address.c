@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/lane/kernel_text.h"
+
 /* --- what the user wants --- */
 
 #define ITEM_BYTES 96u
@@ -109,19 +111,15 @@ bool sock_addresses_check(const char *wanted, char *why, size_t room)
 
 /* --- interfaces --- */
 
+/* 0: it does not say. */
 static uint32_t megabits_of(const char *name)
 {
-    char path[64];
-    long megabits = 0;
+    char text[32];
+    long megabits;
 
-    snprintf(path, sizeof(path), "/sys/class/net/%.15s/speed", name);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return 0;
-    if (fscanf(file, "%ld", &megabits) != 1 || megabits < 0 || megabits > INT32_MAX)
-        megabits = 0; /* -1: it has none */
-    fclose(file);
-    return (uint32_t) megabits;
+    (void) kernel_line(text, sizeof(text), "/sys/class/net/%.15s/speed", name);
+    bool is_told = sscanf(text, "%ld", &megabits) == 1 && megabits > 0 && megabits <= INT32_MAX;
+    return is_told ? (uint32_t) megabits : 0;
 }
 
 static uint8_t prefix_of(const unsigned char *mask, size_t bytes)

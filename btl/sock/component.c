@@ -13,7 +13,6 @@
 #include "common/compat/component.h"
 #include "common/compat/modex.h"
 #include "common/compat/named.h"
-#include "common/lane/host.h"
 
 /* So long the other ends may take to say goodbye. */
 #define GOODBYE_MS 200u
@@ -190,7 +189,7 @@ static bool record_make(void)
     sock.record.count = (uint32_t) links_add(sock.record.addresses, count);
     sock.record.is_encrypted = (uint64_t) sock.tls;
     sock.record.host = host_number();
-    if (sock_random(&sock.record.secret, sizeof(sock.record.secret)))
+    if (host_random(&sock.record.secret, sizeof(sock.record.secret)))
         return count > 0;
     SOCK_SAY("no lane: the system gives no random numbers: %s.", strerror(errno));
     return false;

@@ -74,7 +74,7 @@ static void guest_welcome(struct sock_module *module, int fd)
     guest->next = sock.guests;
     sock.guests = guest;
     sock.guest_count++;
-    if (!sock_random(&guest->nonce, sizeof(guest->nonce))) {
+    if (!host_random(&guest->nonce, sizeof(guest->nonce))) {
         guest_dismiss(guest);
         return;
     }

@@ -298,7 +298,7 @@ static void hello_say(sock_peer_t *peer, struct sock_socket *socket)
 {
     struct greeting hello;
 
-    if (!sock_random(&socket->nonce, sizeof(socket->nonce))) {
+    if (!host_random(&socket->nonce, sizeof(socket->nonce))) {
         caller_failed(peer, 0);
         return;
     }

@@ -2,8 +2,6 @@
 /* The state of btl/sock, with the defaults of its parameters. */
 #include "btl/sock/sock.h"
 
-#include <sys/random.h>
-
 #include "common/sum/crc32c.h"
 
 struct sock_state sock = {.interfaces = "auto",
@@ -23,11 +21,6 @@ uint8_t sock_frame_check(const struct frame_header *header)
     return (uint8_t) crc32c(0, &bare, sizeof(bare));
 }
 
-bool sock_random(void *bytes, size_t length)
-{
-    return getrandom(bytes, length, 0) == (ssize_t) length;
-}
-
 mca_btl_base_registration_handle_t *sock_register_memory(mca_btl_base_module_t *btl,
                                                          sock_peer_t *peer, void *base, size_t size,
                                                          uint32_t flags)
@@ -36,7 +29,7 @@ mca_btl_base_registration_handle_t *sock_register_memory(mca_btl_base_module_t *
 
     (void) btl;
     (void) peer;
-    return sock_random(&key, sizeof(key)) ? registered_add(base, size, flags, key) : NULL;
+    return host_random(&key, sizeof(key)) ? registered_add(base, size, flags, key) : NULL;
 }
 
 struct sock_module *sock_module_of_rail(uint32_t rail)

@@ -23,6 +23,7 @@
 #include "common/compat/registered.h"
 #include "common/compat/threads.h"
 #include "common/lane/attr.h"
+#include "common/lane/host.h"
 #include "multilane/extension.h"
 
 #include "opal/class/opal_free_list.h"
@@ -310,7 +311,6 @@ static inline void sock_expect(void)
     atomic_store_explicit(&sock.empty_asks, 0, memory_order_relaxed);
 }
 
-bool sock_random(void *bytes, size_t length);
 /* By a key at random: who was not told cannot guess it. */
 BTL_FUNCTION(register_mem, sock_register_memory);
 struct sock_module *sock_module_of_rail(uint32_t rail);

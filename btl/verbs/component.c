@@ -5,11 +5,11 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "common/compat/component.h"
 #include "common/compat/modex.h"
 #include "common/compat/named.h"
+#include "common/lane/host.h"
 #include "btl/verbs/route.h"
 
 /* So long works under way may take to end when the module ends; their receivers may have ended. */
@@ -164,8 +164,7 @@ static bool begin(void)
     OBJ_CONSTRUCT(&verbs.record_lock, opal_mutex_t);
     memset(&verbs.record, 0, sizeof(verbs.record));
     verbs.paired_nonce = 0;
-    if (getrandom(&verbs.record.nonce, sizeof(verbs.record.nonce), 0) !=
-        sizeof(verbs.record.nonce)) {
+    if (!host_random(&verbs.record.nonce, sizeof(verbs.record.nonce))) {
         VERBS_SAY("no random numbers from the system: %s. Other lanes are used, if there are any.",
                   strerror(errno));
         return false;

@@ -2,11 +2,11 @@
 /* The devices of this node: which of their ports become lanes, and why others do not. */
 #define _GNU_SOURCE
 #include "btl/verbs/greeting.h"
+#include "btl/verbs/route.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -89,54 +89,6 @@ static void refuse_transport(const struct ibv_device *device)
 }
 
 /* --- addresses --- */
-
-static uint32_t bits_of_mask(const uint8_t *mask, size_t bytes)
-{
-    uint32_t bits = 0;
-
-    for (size_t i = 0; i < bytes; i++)
-        bits += (uint32_t) __builtin_popcount(mask[i]);
-    return bits;
-}
-
-static bool address_is(const struct ifaddrs *entry, const uint8_t *gid, uint32_t *bits)
-{
-    bool is_it = false;
-
-    if (!entry->ifa_addr || !entry->ifa_netmask)
-        return false;
-    if (entry->ifa_addr->sa_family == AF_INET && verbs_choice_gid_is_ipv4(gid)) {
-        const struct sockaddr_in *address = (const void *) entry->ifa_addr;
-        const struct sockaddr_in *mask = (const void *) entry->ifa_netmask;
-
-        is_it = memcmp(gid + 12, &address->sin_addr, 4) == 0;
-        *bits = bits_of_mask((const uint8_t *) &mask->sin_addr, 4);
-    } else if (entry->ifa_addr->sa_family == AF_INET6) {
-        const struct sockaddr_in6 *address = (const void *) entry->ifa_addr;
-        const struct sockaddr_in6 *mask = (const void *) entry->ifa_netmask;
-
-        is_it = memcmp(gid, &address->sin6_addr, CHOICE_GID_BYTES) == 0;
-        *bits = bits_of_mask((const uint8_t *) &mask->sin6_addr, CHOICE_GID_BYTES);
-    }
-    return is_it;
-}
-
-/* The netmask bits of the address with that GID; 0: no interface has it. */
-static uint32_t netmask_bits(const uint8_t *gid)
-{
-    struct ifaddrs *all = NULL;
-    uint32_t bits = 0;
-
-    if (getifaddrs(&all) != 0)
-        return 0;
-    for (struct ifaddrs *entry = all; entry; entry = entry->ifa_next)
-        if (address_is(entry, gid, &bits)) {
-            freeifaddrs(all);
-            return bits;
-        }
-    freeifaddrs(all);
-    return 0;
-}
 
 static enum choice_link link_of(uint32_t gid_type)
 {
@@ -317,7 +269,7 @@ static bool address_fill(struct verbs_module *module, const struct ibv_port_attr
     address->lid = attributes->lid;
     address->link = (uint8_t) gid.link;
     address->subnet_bits = verbs_choice_subnet_bits(
-        gid.link, gid.raw, gid.link == CHOICE_INFINIBAND ? 0 : netmask_bits(gid.raw));
+        gid.link, gid.raw, gid.link == CHOICE_INFINIBAND ? 0 : verbs_route_netmask_bits(gid.raw));
     address->megabits = megabits_of(module, attributes);
     address->needs_route = (attributes->flags & IBV_QPF_GRH_REQUIRED) != 0;
     address->is_far = device_is_far(module);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asks the kernel by which interface packets to another address leave. */
+/* Finds interfaces, and asks the kernel by which one packets to another address leave. */
 #include "btl/verbs/route.h"
 
 #include <arpa/inet.h>
@@ -76,32 +76,57 @@ static uint32_t interface_toward(const uint8_t *from, const uint8_t *to)
     return bytes <= 0 ? 0 : interface_read(answer, (size_t) bytes);
 }
 
-static bool entry_has(const struct ifaddrs *entry, const uint8_t *gid)
+/* An interface with an address. */
+struct found {
+    uint32_t index, bits; /* of its netmask */
+};
+
+static uint32_t bits_of_mask(const void *mask, size_t bytes)
+{
+    uint32_t bits = 0;
+
+    for (size_t i = 0; i < bytes; i++)
+        bits += (uint32_t) __builtin_popcount(((const uint8_t *) mask)[i]);
+    return bits;
+}
+
+static bool entry_has(const struct ifaddrs *entry, const uint8_t *gid, uint32_t *bits)
 {
     const struct sockaddr_in *four = (const void *) entry->ifa_addr;
     const struct sockaddr_in6 *six = (const void *) entry->ifa_addr;
+    const struct sockaddr_in *four_mask = (const void *) entry->ifa_netmask;
+    const struct sockaddr_in6 *six_mask = (const void *) entry->ifa_netmask;
 
-    if (!entry->ifa_addr)
+    if (!four)
         return false;
-    if (entry->ifa_addr->sa_family == AF_INET)
+    if (four->sin_family == AF_INET) {
+        *bits = !four_mask ? 0 : bits_of_mask(&four_mask->sin_addr, 4);
         return verbs_choice_gid_is_ipv4(gid) && memcmp(gid + 12, &four->sin_addr, 4) == 0;
-    return entry->ifa_addr->sa_family == AF_INET6 &&
-           memcmp(gid, &six->sin6_addr, CHOICE_GID_BYTES) == 0;
+    }
+    if (four->sin_family != AF_INET6)
+        return false;
+    *bits = !six_mask ? 0 : bits_of_mask(&six_mask->sin6_addr, CHOICE_GID_BYTES);
+    return memcmp(gid, &six->sin6_addr, CHOICE_GID_BYTES) == 0;
 }
 
-/* The interface with that address of this node; 0: none. */
-static uint32_t interface_find(const uint8_t *gid)
+/* All zero: no interface of this node has that address. */
+static struct found interface_find(const uint8_t *gid)
 {
     struct ifaddrs *all = NULL;
-    uint32_t found = 0;
+    struct found found = {0};
 
     if (getifaddrs(&all) != 0)
-        return 0;
-    for (const struct ifaddrs *entry = all; entry && found == 0; entry = entry->ifa_next)
-        if (entry_has(entry, gid))
-            found = if_nametoindex(entry->ifa_name);
+        return found;
+    for (const struct ifaddrs *entry = all; entry && found.index == 0; entry = entry->ifa_next)
+        if (entry_has(entry, gid, &found.bits))
+            found.index = if_nametoindex(entry->ifa_name);
     freeifaddrs(all);
-    return found;
+    return found.index != 0 ? found : (struct found){0};
+}
+
+uint32_t verbs_route_netmask_bits(const uint8_t *gid)
+{
+    return interface_find(gid).bits;
 }
 
 /* Of the port that was asked about last: many ports of many peers follow. */
@@ -111,7 +136,7 @@ static uint32_t interface_of(const uint8_t *gid)
     static uint32_t last;
 
     if (last == 0 || memcmp(last_gid, gid, CHOICE_GID_BYTES) != 0) {
-        last = interface_find(gid);
+        last = interface_find(gid).index;
         memcpy(last_gid, gid, CHOICE_GID_BYTES);
     }
     return last;

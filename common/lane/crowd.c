@@ -80,12 +80,12 @@ static bool is_wrapper(pid_t pid)
 
 static pid_t parent_of(pid_t pid)
 {
-    char text[512], *end;
+    char text[512];
+    const char *stat = kernel_process((int) pid, text, sizeof(text));
     int parent = 0;
 
-    /* The name, in brackets, may hold anything. */
-    if (kernel_text(text, sizeof(text), "/proc/%d/stat", (int) pid) && (end = strrchr(text, ')')))
-        (void) sscanf(end, ") %*c %d", &parent);
+    if (stat)
+        (void) sscanf(stat, "%*c %d", &parent);
     return parent;
 }
 

@@ -39,3 +39,11 @@ bool kernel_line(char *line, size_t size, const char *path, ...)
     line[strcspn(line, "\n")] = '\0';
     return is_read;
 }
+
+/* The name, in brackets, may hold anything. */
+const char *kernel_process(int pid, char *text, size_t size)
+{
+    (void) kernel_text(text, size, "/proc/%d/stat", pid);
+    const char *end = strrchr(text, ')');
+    return end && end[1] == ' ' && end[2] ? end + 2 : NULL;
+}

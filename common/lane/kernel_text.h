@@ -11,7 +11,11 @@
 __attribute__((format(printf, 3, 4))) bool kernel_text(char *text, size_t size, const char *path,
                                                        ...);
 
-/* The same, of its first line alone, without the end of the line. */
+/* What /proc/PID/stat says behind the program's name: first the process's state, a letter. Null: it
+ * cannot be read. */
+const char *kernel_process(int pid, char *text, size_t size);
+
+/* As kernel_text, of its first line alone, without the end of the line. */
 __attribute__((format(printf, 3, 4))) bool kernel_line(char *line, size_t size, const char *path,
                                                        ...);
 

@@ -267,12 +267,13 @@ test_unit_lane_readers_SOURCES = test/unit/lane_readers.c common/lane/readers.c
 check_PROGRAMS += test/unit/shm_segment
 TESTS += test/unit/shm_segment
 test_unit_shm_segment_SOURCES = test/unit/shm_segment.c btl/shm/segment.c
-test_unit_shm_segment_LDADD = -lpthread
+test_unit_shm_segment_LDADD = libmultilane_common.la -lm -lpthread
 
 # The same with pages of 16 and 64 KiB, of a kernel that the test plays.
 check_PROGRAMS += test/unit/shm_pages
 TESTS += test/unit/shm_pages
 test_unit_shm_pages_SOURCES = test/unit/shm_pages.c btl/shm/segment.c
+test_unit_shm_pages_LDADD = libmultilane_common.la -lm
 test_unit_shm_pages_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mmap,--wrap=madvise
 
 # Which of its rings are looked at.

@@ -3,6 +3,7 @@
  * is played by mmap and madvise, which refuse what is no multiple of the page. */
 #define _GNU_SOURCE
 #include "btl/shm/segment.h"
+#include "common/lane/host.h"
 #include "test/unit/check.h"
 
 #include <errno.h>
@@ -59,7 +60,7 @@ static void rings_are_shared(enum segment_kind kind)
     struct segment segment;
     struct segment_nonce nonce;
     const char *failed;
-    CHECK(shm_segment_random(&nonce, sizeof(nonce)) == 0, "%s", strerror(errno));
+    CHECK(host_random(&nonce, sizeof(nonce)), "%s", strerror(errno));
     int error = shm_segment_create(&segment, kind, &nonce, CONNECTIONS, ROOM, -1, &failed);
     CHECK(error == 0, "%zu: cannot %s: %s", page, failed, strerror(error));
     if (error != 0)

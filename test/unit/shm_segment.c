@@ -3,6 +3,7 @@
  * is seen, and that a forked child touches nothing. */
 #define _GNU_SOURCE
 #include "btl/shm/segment.h"
+#include "common/lane/host.h"
 #include "test/mpi/refuse.h"
 #include "test/unit/check.h"
 
@@ -34,7 +35,7 @@ static int create(struct segment *segment, enum segment_kind kind, const char **
 {
     struct segment_nonce nonce;
 
-    CHECK(shm_segment_random(&nonce, sizeof(nonce)) == 0, "%s", strerror(errno));
+    CHECK(host_random(&nonce, sizeof(nonce)), "%s", strerror(errno));
     return shm_segment_create(segment, kind, &nonce, DOORS,
                               LANES * (((channel_bytes(LANE_LINES) - 1) | 0xffff) + 1), -1, failed);
 }
@@ -180,7 +181,7 @@ static void memory_placed(enum segment_kind kind)
     const char *failed;
     const int other = access("/sys/devices/system/node/node1", F_OK) == 0 ? 1 : 0;
 
-    CHECK(shm_segment_random(&nonce, sizeof(nonce)) == 0, "%s", strerror(errno));
+    CHECK(host_random(&nonce, sizeof(nonce)), "%s", strerror(errno));
     if (shm_segment_create(&segment, kind, &nonce, DOORS, 1 << 20, 0, &failed) != 0)
         return;
     placed_on((void *) segment.header, 0, "doorbells");
@@ -479,8 +480,7 @@ static void parts_held(void)
     bool known;
     char byte;
 
-    CHECK(shm_segment_random(&nonce, sizeof(nonce)) == 0 && pipe(ready) == 0, "%s",
-          strerror(errno));
+    CHECK(host_random(&nonce, sizeof(nonce)) && pipe(ready) == 0, "%s", strerror(errno));
     error = shm_segment_create_parts(&first, &nonce, PARTS, -1, &failed);
     CHECK(error == 0, "cannot %s: %s", failed, strerror(error));
     if (error != 0)

@@ -20,20 +20,12 @@
 
 /* --- one process ------------------------------------------------------------------------------ */
 
-/* What follows the program's name, which may hold anything, in a stat file; null: not there. */
-static const char *stat_rest(const char *text)
-{
-    const char *end = strrchr(text, ')');
-    return end && end[1] == ' ' ? end + 2 : NULL;
-}
-
 /* 0: unknown. */
 static int process_parent(int pid)
 {
     char text[1024];
     int parent = 0;
-    (void) kernel_text(text, sizeof(text), "/proc/%d/stat", pid);
-    const char *stat = stat_rest(text);
+    const char *stat = kernel_process(pid, text, sizeof(text));
     return stat && sscanf(stat, "%*c %d", &parent) == 1 ? parent : 0;
 }
 
@@ -41,8 +33,7 @@ static void stat_sample(int pid, struct sample *sample)
 {
     char text[1024], state;
     unsigned long long faults, user, system;
-    (void) kernel_text(text, sizeof(text), "/proc/%d/stat", pid);
-    const char *stat = stat_rest(text);
+    const char *stat = kernel_process(pid, text, sizeof(text));
     sample->state = '\0';
     if (!stat || sscanf(stat, "%c %*d %*d %*d %*d %*d %*u %*u %*u %llu %*u %llu %llu", &state,
                         &faults, &user, &system) != 4)
@@ -71,8 +62,7 @@ static void threads_sample(int pid, struct sample *sample)
     while (folder && (entry = readdir(folder))) {
         if (entry->d_name[0] == '.')
             continue;
-        (void) kernel_text(text, sizeof(text), "%s/%s/stat", path, entry->d_name);
-        const char *stat = stat_rest(text);
+        const char *stat = kernel_process(atoi(entry->d_name), text, sizeof(text));
         sample->running += stat && stat[0] == 'R';
     }
     if (folder)

@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/compat/threads.h"
+#include "common/lane/host.h"
 #include "common/lock/clock.h"
 
 struct page *own_page;
@@ -28,30 +28,10 @@ static _Atomic uint32_t event_count;
 static int page_fd = -1, drain_fd = -1;
 static char file_path[PATH_MAX]; /* empty: there is no file */
 
-/* Some systems refuse executable memory; older ones know neither this flag nor the seal. */
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 8u
-#endif
+/* Older systems do not know it. */
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
-
-bool own_page_size_is_allowed(size_t bytes)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-        limit.rlim_cur >= bytes)
-        return true;
-    errno = EFBIG;
-    return false;
-}
-
-static int fd_open(const char *name)
-{
-    unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-    int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
-    return fd < 0 && errno == EINVAL ? memfd_create(name, flags) : fd;
-}
 
 /* After the mapping: from then on no other process can write to it, where the kernel knows that
  * seal (5.1). */
@@ -79,8 +59,8 @@ static void *page_fd_map(bool has_room, size_t bytes, const char **why)
 
 static bool page_map(const char **why)
 {
-    page_fd = fd_open(PAGE_FILE_NAME);
-    own_page = page_fd_map(page_fd >= 0 && own_page_size_is_allowed(sizeof(*own_page)) &&
+    page_fd = host_memory(PAGE_FILE_NAME);
+    own_page = page_fd_map(page_fd >= 0 && host_allows_file(sizeof(*own_page)) &&
                                ftruncate(page_fd, sizeof(*own_page)) == 0,
                            sizeof(*own_page), why);
     if (own_page)
@@ -91,7 +71,7 @@ static bool page_map(const char **why)
 /* Empty until a lane is to be drained; its user alone may write to it. */
 static void drain_open(void)
 {
-    drain_fd = fd_open(DRAIN_FILE_NAME);
+    drain_fd = host_memory(DRAIN_FILE_NAME);
     if (drain_fd >= 0 && fchmod(drain_fd, S_IRUSR | S_IWUSR) == 0)
         return;
     if (drain_fd >= 0)
@@ -138,7 +118,7 @@ static bool file_map(const char *folder, struct page_process me, const char **wh
     }
     bool is_made = page_fd >= 0;
     struct page_file *file =
-        page_fd_map(is_made && own_page_size_is_allowed(sizeof(*file)) &&
+        page_fd_map(is_made && host_allows_file(sizeof(*file)) &&
                         (errno = posix_fallocate(page_fd, 0, sizeof(*file))) == 0,
                     sizeof(*file), why);
     if (file) {

@@ -26,9 +26,6 @@ bool own_page_open(const char *folder, struct page_process me, const char **why)
 /* The file goes. */
 void own_page_close(void);
 
-/* Making a file of so many bytes does not end this process by a signal (ulimit -f). */
-bool own_page_size_is_allowed(size_t bytes);
-
 /* With the lock of wait_stories; other threads may make progress meanwhile (own_page_round). */
 void own_page_copy(struct page *copy);
 

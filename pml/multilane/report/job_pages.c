@@ -26,6 +26,7 @@
 #include "contact/contact.h"
 #include "delivery/control.h"
 #include "request/wait_story.h"
+#include "common/lane/host.h"
 #include "common/lane/kernel_text.h"
 #include "common/lock/clock.h"
 #include "common/report/page_take.h"
@@ -107,13 +108,12 @@ static uint32_t sibling_pid(uint32_t rank)
     return proc && OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags) ? record_pid(proc) : 0;
 }
 
-/* As in /proc/PID/stat, after the program's name, which may hold anything. */
+/* A letter, as ps shows it. */
 static char state_of(uint32_t pid)
 {
-    char text[1024], state = 0;
-    (void) kernel_text(text, sizeof(text), "/proc/%u/stat", pid);
-    const char *end = strrchr(text, ')');
-    return end && sscanf(end, ") %c", &state) == 1 ? state : 0;
+    char text[1024];
+    const char *stat = kernel_process((int) pid, text, sizeof(text));
+    return stat ? *stat : 0;
 }
 
 static bool sibling_page_read(uint32_t pid, uint32_t rank, struct page *page)
@@ -223,7 +223,7 @@ static void asking_begin(uint32_t number)
     atomic_store_explicit(&pages.number, number, memory_order_relaxed);
     pages.next = pages.looks = 0;
     /* A file above the limit would end this process by a signal. */
-    pages.folder = own_page_size_is_allowed(sizeof(struct page_file)) ? folder_open(path) : -1;
+    pages.folder = host_allows_file(sizeof(struct page_file)) ? folder_open(path) : -1;
     atomic_store_explicit(&pages.is_asking, pages.folder >= 0, memory_order_relaxed);
     if (pages.folder < 0)
         opal_output_verbose(10, ompi_pml_base_framework.framework_output,
