@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""terminal.py COLUMNS KEYS COMMAND...: runs a command on a terminal of that width, presses the keys after 1.5
-seconds, and prints what the terminal would show, without its control codes. Ends as the command does."""
+"""terminal.py COLUMNS COMMAND...: runs a command on a terminal of that width, and prints what the terminal would
+show, without its control codes. Ends as the command does."""
 import fcntl
 import os
 import pty
@@ -8,16 +8,13 @@ import re
 import struct
 import sys
 import termios
-import time
 
-columns, keys, command = int(sys.argv[1]), sys.argv[2].encode(), sys.argv[3:]
+columns, command = int(sys.argv[1]), sys.argv[2:]
 pid, terminal = pty.fork()
 if pid == 0:
     os.environ["TERM"] = "vt100"
     fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 20, columns, 0, 0))
     os.execvp(command[0], command)
-time.sleep(1.5)
-os.write(terminal, keys)
 shown = b""
 try:
     while part := os.read(terminal, 4096):

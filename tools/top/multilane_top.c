@@ -2,13 +2,10 @@
 /* multilane-top: what the ranks of a job do, which lane carries it, and why nothing goes on. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -63,7 +60,6 @@ static const char *usage =
     "                   (pml_multilane_blackbox)\n"
     "  --calls          the last calls of those, --count N of each rank (10)\n"
     "  --help, --version\n\n"
-    "Keys: s sorts by the next column, w shows only ranks that wait, y tells why, q ends.\n"
     "The exit status is 1 where --why found a hang, or where a lane is not empty everywhere, and 2 "
     "where there\nis nothing to see.\n";
 
@@ -170,32 +166,6 @@ static int drain(struct ranks *ranks, const struct options *options)
 
 /* --- like top --------------------------------------------------------------------------------- */
 
-static struct termios terminal_before;
-static volatile sig_atomic_t has_ended;
-
-static void end_asked(int signal)
-{
-    (void) signal;
-    has_ended = 1;
-}
-
-static void terminal_restore(void)
-{
-    tcsetattr(STDIN_FILENO, TCSANOW, &terminal_before);
-}
-
-/* Keys come one by one, and are not printed. False: there is no keyboard. */
-static bool terminal_set(void)
-{
-    struct termios raw;
-    if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &terminal_before) != 0)
-        return false;
-    raw = terminal_before;
-    raw.c_lflag &= ~(tcflag_t) (ICANON | ECHO);
-    atexit(terminal_restore);
-    return tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
-}
-
 static void size_look(struct view *view)
 {
     struct winsize size;
@@ -203,27 +173,6 @@ static void size_look(struct view *view)
         return;
     view->columns = size.ws_col;
     view->lines = size.ws_row > 10 ? size.ws_row - 8u : 2;
-}
-
-/* A key within the interval. */
-static void key_await(struct options *options, bool has_keys)
-{
-    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-    char key = 0;
-    if (!has_keys) {
-        pause_s(options->interval_s);
-        return;
-    }
-    if (poll(&input, 1, (int) (options->interval_s * 1e3)) <= 0 || read(STDIN_FILENO, &key, 1) != 1)
-        return;
-    if (key == 'q')
-        has_ended = 1;
-    else if (key == 's')
-        options->view.sort = (options->view.sort + 1) % SORT_KEYS;
-    else if (key == 'w')
-        options->view.waiting_only = !options->view.waiting_only;
-    else if (key == 'y')
-        options->why = !options->why;
 }
 
 static bool all_gone(const struct ranks *ranks)
@@ -236,12 +185,10 @@ static bool all_gone(const struct ranks *ranks)
 
 static int live(struct ranks *ranks, struct options *options)
 {
-    bool is_terminal = isatty(STDOUT_FILENO), has_keys = is_terminal && terminal_set();
-    signal(SIGINT, end_asked);
-    signal(SIGTERM, end_asked);
-    for (uint64_t shown = 0; !has_ended && !(options->count && shown == options->count); shown++) {
+    bool is_terminal = isatty(STDOUT_FILENO);
+    for (uint64_t shown = 0; !(options->count && shown == options->count); shown++) {
         struct why why;
-        key_await(options, has_keys);
+        pause_s(options->interval_s);
         ranks_look(ranks, true);
         if (!why_find(ranks, &why))
             return fail("no memory");
@@ -249,11 +196,8 @@ static int live(struct ranks *ranks, struct options *options)
             size_look(&options->view);
             fputs("\033[H\033[J", stdout);
         }
-        (options->why ? (void) show_why(stdout, ranks, &why) : table(ranks, &why, options));
-        if (is_terminal)
-            printf("sorted by %s; keys: s sort, w waiting only, y why, q quit\n",
-                   sort_name(options->view.sort));
-        else
+        table(ranks, &why, options);
+        if (!is_terminal)
             putchar('\n');
         why_free(&why);
         if (fflush(stdout) != 0)
@@ -332,7 +276,8 @@ static int options_parse(int count, char **arguments, struct options *options)
     if (reads) {
         options->files = arguments + first;
         options->file_count = count - first;
-        return options->file_count ? -1 : fail("--read needs a folder where ranks left their files");
+        return options->file_count ? -1
+                                   : fail("--read needs a folder where ranks left their files");
     }
     if (first < count)
         options->choice.number = arguments[first++];

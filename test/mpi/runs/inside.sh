@@ -42,8 +42,8 @@ inside_forms() {
     "$inside_top" "$job" --prometheus | awk '!/^# (HELP|TYPE) multilane_[a-z_]+ / &&
         !/^multilane_[a-z_]+[{]([a-z]+="[^"]*",?)+[}] [0-9.e+-]+$/ { print "no metric: " $0; bad = 1 } END { exit bad || NR < 20 }' ||
         status=1
-    # A terminal as a serial line is one: 60 columns, a key ends it.
-    form=$(timeout 10 python3 "$top/test/mpi/terminal.py" 60 q "$inside_top" "$job") ||
+    # A terminal as a serial line is one: 60 columns.
+    form=$(timeout 10 python3 "$top/test/mpi/terminal.py" 60 "$inside_top" "$job" --count 2) ||
         { echo "on a terminal it ended with $?"; status=1; }
     grep -Eq '^ +[0-9]+ +[0-9]+ .*(MPI_|computes|in MPI)' <<<"$form" && ! grep -q '.\{61\}' <<<"$form" ||
         { echo "on a terminal of 60 columns: $form"; status=1; }
