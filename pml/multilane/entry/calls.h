@@ -9,7 +9,6 @@
 PML_FUNCTION(enable, module_enable);
 PML_FUNCTION(add_procs, module_add_procs);
 PML_FUNCTION(del_procs, module_del_procs);
-PML_FUNCTION(dump, module_dump);
 /* The module for Open MPI, made once the allowed lanes are known. */
 mca_pml_base_module_t *module_of_job(void);
 void module_fini(void);

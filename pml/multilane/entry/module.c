@@ -40,6 +40,14 @@
 #include "request/send_start.h"
 #include "entry/waits.h"
 
+/* Open MPI calls it nowhere; multilane-top shows what waits, of all communicators. */
+static int module_dump(ompi_communicator_t *comm, int verbose)
+{
+    (void) comm;
+    (void) verbose;
+    return OMPI_ERR_NOT_IMPLEMENTED;
+}
+
 static mca_pml_base_module_t module = {
     .pml_add_procs = module_add_procs,
     .pml_del_procs = module_del_procs,
@@ -270,33 +278,6 @@ int module_del_procs(ompi_proc_t **procs, size_t count)
     }
     progress_thread_resume();
     return rc;
-}
-
-static void dump_receive(const struct match_node *node)
-{
-    opal_output(0, "multilane:   receive source %d tag %d", node->source, node->tag);
-}
-
-static void dump_message(const struct match_node *node)
-{
-    if (match_kind(node->source, node->tag) != 0)
-        return; /* under its exact key, so that it is shown once */
-    opal_output(0, "multilane:   unexpected message source %d tag %d, %llu bytes", node->source,
-                node->tag,
-                (unsigned long long) inbound_of_node((struct match_node *) node)->arrival.size);
-}
-
-int module_dump(ompi_communicator_t *ompi, int verbose)
-{
-    struct mca_pml_comm_t *comm = ompi->c_pml_comm;
-    (void) verbose;
-    biased_lock(&comm->lock);
-    opal_output(0, "multilane: communicator %s, index %u, rank %d of %u: %u receives posted",
-                ompi->c_name, comm->index, ompi->c_my_rank, comm->size, comm->posted.count);
-    match_walk(&comm->posted, dump_receive);
-    match_walk(&comm->unexpected, dump_message);
-    biased_unlock(&comm->lock);
-    return OMPI_SUCCESS;
 }
 
 void module_fini(void)

@@ -20,14 +20,6 @@ void match_table_fini(struct match_table *table)
     table->buckets = table->initial;
 }
 
-void match_walk(const struct match_table *table, void (*visit)(const struct match_node *node))
-{
-    for (uint32_t i = 0; i <= table->mask; i++)
-        for (const struct match_node *head = table->buckets[i]; head; head = head->next_head)
-            for (const struct match_node *node = head; node; node = node->next)
-                visit(node);
-}
-
 void match_table_grow(struct match_table *table)
 {
     uint32_t old_size = table->mask + 1;

@@ -54,9 +54,6 @@ static inline uint64_t match_key_of(const struct match_node *node)
 void match_table_init(struct match_table *table);
 void match_table_fini(struct match_table *table);
 
-/* Calls `visit` for every entry, in no order. The table must not change meanwhile. */
-void match_walk(const struct match_table *table, void (*visit)(const struct match_node *node));
-
 /* Doubles the number of buckets. Without memory the table stays as it is, and slower. */
 void match_table_grow(struct match_table *table);
 
