@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/model/number.h"
+
 #define IPV4_BITS_UNKNOWN 24u
 #define IPV6_SUBNET_BITS  64u
 #define IPV4_AT_BITS      96u /* ::ffff:a.b.c.d */
@@ -17,16 +19,6 @@ const char *verbs_choice_link_name(uint8_t link)
                                         [CHOICE_ROCE_V2] = "RoCE v2"};
 
     return link < sizeof(names) / sizeof(names[0]) ? names[link] : "unknown";
-}
-
-/* Whether one word of a list, `length` characters long, is this port. */
-static bool word_names(const char *word, size_t length, const char *device, uint32_t port)
-{
-    char whole[CHOICE_NAME_BYTES + 16];
-    size_t whole_length = (size_t) snprintf(whole, sizeof(whole), "%s:%u", device, port);
-
-    return (length == strlen(device) && strncmp(word, device, length) == 0) ||
-           (length == whole_length && strncmp(word, whole, length) == 0);
 }
 
 /* More of them than that get smaller connections. */
@@ -42,17 +34,14 @@ void verbs_choice_depth(uint32_t far, uint32_t set, struct choice_depth *depth)
 
 bool verbs_choice_is_listed(const char *list, const char *device, uint32_t port)
 {
+    char whole[CHOICE_NAME_BYTES + 16];
+
     if (!list || strcmp(list, "auto") == 0)
         return true;
     bool all_but = list[0] == '^';
-    for (const char *word = list + all_but; *word != '\0';) {
-        size_t length = strcspn(word, ",");
-
-        if (word_names(word, length, device, port))
-            return !all_but;
-        word += length + (word[length] == ',');
-    }
-    return all_but;
+    snprintf(whole, sizeof(whole), "%s:%u", device, port);
+    return (text_list_has(list + all_but, device) || text_list_has(list + all_but, whole)) !=
+           all_but;
 }
 
 bool verbs_choice_gid_is_ipv4(const uint8_t *gid)

@@ -3,6 +3,7 @@
 #include "common/compat/named.h"
 
 #include "common/compat/param.h"
+#include "common/model/number.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,30 +11,17 @@
 #include "opal/mca/btl/base/base.h"
 #include "opal/util/output.h"
 
-static bool list_contains(const char *list, const char *word)
-{
-    size_t length = strlen(word);
-
-    for (const char *at = list; *at != '\0'; at += *at != '\0') {
-        size_t span = strcspn(at, ",");
-        if (span == length && strncmp(at, word, length) == 0)
-            return true;
-        at += span;
-    }
-    return false;
-}
-
 bool named_in_selection(const char *selection, const char *component)
 {
-    return selection != NULL && selection[0] != '^' && list_contains(selection, component);
+    return selection != NULL && selection[0] != '^' && text_list_has(selection, component);
 }
 
 bool named_excluded(const char *selection, const char *component)
 {
     if (selection == NULL || selection[0] == '\0')
         return false;
-    return selection[0] == '^' ? list_contains(selection + 1, component)
-                               : !list_contains(selection, component);
+    return selection[0] == '^' ? text_list_has(selection + 1, component)
+                               : !text_list_has(selection, component);
 }
 
 bool named_btl_is_wanted(const char *component)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/lane/kernel_text.h"
+#include "common/model/number.h"
 
 #define PATH_BYTES 1024
 
@@ -70,17 +71,6 @@ static double least_of_levels(const struct limit *limit, const char *mount, cons
     }
 }
 
-/* Whether the controller is one of the list's, between commas. */
-static bool controls(const char *list, const char *controller)
-{
-    size_t length = strlen(controller);
-
-    for (; *list; list += strcspn(list, ","), list += *list == ',')
-        if (strncmp(list, controller, length) == 0 && (list[length] == ',' || !list[length]))
-            return true;
-    return false;
-}
-
 /* Of a line "number:controllers:group"; version 2 names no controllers. */
 static double least_of_line(const struct limit *limit, char *line, const char *mount)
 {
@@ -93,7 +83,7 @@ static double least_of_line(const struct limit *limit, char *line, const char *m
     list++;
     if (*list == '\0')
         return least_of_levels(limit, mount, group);
-    if (!controls(list, limit->controller))
+    if (!text_list_has(list, limit->controller))
         return INFINITY;
     snprintf(place, sizeof(place), "%s/%s", mount, list);
     double named = least_of_levels(limit, place, group);

@@ -173,6 +173,15 @@ bool number_parse_range(const char *text, uint64_t *first, uint64_t *last,
     return true;
 }
 
+bool text_list_has(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (; *list; list += strcspn(list, ","), list += *list == ',')
+        if (strcspn(list, ",") == length && strncmp(list, word, length) == 0)
+            return true;
+    return false;
+}
+
 void text_more(char *text, size_t size, const char *format, ...)
 {
     size_t length = strlen(text);

@@ -35,6 +35,9 @@ static inline const char *number_plural(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
+/* Is this word one of the list's, between commas? */
+bool text_list_has(const char *list, const char *word);
+
 /* Appends to a text, which ends and fits whatever is appended. */
 __attribute__((format(printf, 3, 4))) void text_more(char *text, size_t size, const char *format,
                                                      ...);

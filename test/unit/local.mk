@@ -313,11 +313,13 @@ test_unit_sock_parts_LDADD = libmultilane_sock.la $(PML_TEST_LDADD)
 check_PROGRAMS += test/unit/verbs_choice
 TESTS += test/unit/verbs_choice
 test_unit_verbs_choice_SOURCES = test/unit/verbs_choice.c btl/verbs/choice.c
+test_unit_verbs_choice_LDADD = libmultilane_common.la -lm
 
 # The kernel's routes, by which its ports are joined.
 check_PROGRAMS += test/unit/verbs_route
 TESTS += test/unit/verbs_route
 test_unit_verbs_route_SOURCES = test/unit/verbs_route.c btl/verbs/route.c btl/verbs/choice.c
+test_unit_verbs_route_LDADD = libmultilane_common.la -lm
 
 # The FIFO of its slots.
 check_PROGRAMS += test/unit/verbs_slots
