@@ -34,6 +34,9 @@ if grep -q '^00000000000000000000000000000001 ' /proc/net/if_inet6 2>/dev/null; 
 else
     skip "${prefix}sock.ipv6" "the loopback interface has no address of IPv6"
 fi
+# Where a filter refuses the kernel's random numbers, secrets come from /dev/urandom.
+# shellcheck disable=SC2086
+mpi sock.no-random 2 $sock -- "$build/test/mpi/shm_confine" no-random "$build/test/mpi/ring"
 
 # Up to one call in fifty breaks the connection, at both ends.
 # shellcheck disable=SC2086
