@@ -4,6 +4,8 @@
 #ifndef MULTILANE_COMPAT_BTL_H
 #define MULTILANE_COMPAT_BTL_H
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/compat/compat.h"
@@ -87,15 +89,24 @@ static inline bool compat_btl_deliver(mca_btl_base_module_t *btl,
     static void name##_sender(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint)
 #endif
 
-/* The name of the host that `proc` runs on, for messages; the caller frees it. NULL if unknown. */
-static inline char *compat_proc_hostname(const opal_proc_t *proc)
+struct compat_proc_name {
+    char text[200];
+};
+
+/* "rank 3 of job 12 on node1", for sentences. */
+static inline struct compat_proc_name compat_proc_name(const opal_proc_t *proc)
 {
+    struct compat_proc_name name;
 #if COMPAT_SERIES >= 50000
-    return opal_get_proc_hostname(proc);
+    char *host = opal_get_proc_hostname(proc), *own = host;
 #else
-    const char *name = opal_get_proc_hostname(proc);
-    return name == NULL ? NULL : strdup(name);
+    const char *host = opal_get_proc_hostname(proc);
+    char *own = NULL;
 #endif
+    snprintf(name.text, sizeof(name.text), "rank %u of job %u on %s", proc->proc_name.vpid,
+             proc->proc_name.jobid, host ? host : "an unknown host");
+    free(own);
+    return name;
 }
 
 #endif

@@ -13,13 +13,10 @@ struct contact_events contact_events;
 
 static void peer_say_unreachable(const struct peer *peer)
 {
-    char *host = compat_proc_hostname(&peer->proc->super);
-    opal_output(
-        0,
-        "multilane: no lane reaches rank %u of job %u on %s; --mca btl must name a BTL that "
-        "does, such as self,shm,sock.",
-        peer->name.vpid, peer->name.jobid, host ? host : "an unknown host");
-    free(host);
+    opal_output(0,
+                "multilane: no lane reaches %s; --mca btl must name a BTL that does, such as "
+                "self,shm,sock.",
+                compat_proc_name(&peer->proc->super).text);
 }
 
 /* Most peers are as this process is. */

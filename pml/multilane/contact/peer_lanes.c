@@ -266,15 +266,13 @@ bool lanes_have_all_uses(ompi_proc_t *proc)
     if (!uses || uses == MODEL_USE_BOTH)
         return true;
     bool is_rndv = uses == MODEL_USE_RNDV;
-    char *host = compat_proc_hostname(&proc->super);
     opal_output(
         0,
-        "multilane: pml_multilane_lane_attr says use=%s of all lanes to rank %u on %s (%s), "
-        "so none is left for messages %s a handshake; let one of them be use=both, or add "
-        "to --mca btl another BTL that reaches it.",
-        is_rndv ? "rndv" : "eager", proc->super.proc_name.vpid, host ? host : "its host", names,
+        "multilane: pml_multilane_lane_attr says use=%s of all lanes to %s (%s), so none is left "
+        "for messages %s a handshake; let one of them be use=both, or add to --mca btl another "
+        "BTL that reaches it.",
+        is_rndv ? "rndv" : "eager", compat_proc_name(&proc->super).text, names,
         is_rndv ? "without" : "with");
-    free(host);
     return false;
 }
 

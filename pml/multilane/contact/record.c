@@ -179,10 +179,7 @@ bool record_accepts(ompi_proc_t *proc, uint32_t *window, struct record_ends *end
     free(data);
     if (!reason)
         return true;
-    char *host = compat_proc_hostname(&proc->super);
-    opal_output(0, "multilane: cannot talk to rank %u of job %u on %s: %s.",
-                proc->super.proc_name.vpid, proc->super.proc_name.jobid,
-                host ? host : "an unknown host", reason);
-    free(host);
+    opal_output(0, "multilane: cannot talk to %s: %s.", compat_proc_name(&proc->super).text,
+                reason);
     return false;
 }

@@ -3,7 +3,6 @@
 #include "liveness/errors.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "match/comm.h"
 #include "common/compat/btl.h"
@@ -38,18 +37,16 @@ static void process_lost(ompi_proc_t *proc, const char *sentence)
 static void describe(char *text, size_t size, mca_btl_base_module_t *btl, ompi_proc_t *proc,
                      const char *what, const char *why)
 {
-    char *host = proc ? compat_proc_hostname(&proc->super) : NULL;
     if (proc)
         snprintf(text, size,
-                 "multilane: lane %s to rank %u of job %u on %s %s: %s. What it carried may be "
-                 "lost, and no other lane takes over (of several of sock and verbs one does, "
-                 "with pml_multilane_failover 1), so that process counts as failed.",
-                 btl->btl_component->btl_version.mca_component_name, proc->super.proc_name.vpid,
-                 proc->super.proc_name.jobid, host ? host : "an unknown host", what, why);
+                 "multilane: lane %s to %s %s: %s. What it carried may be lost, and no other lane "
+                 "takes over (of several of sock and verbs one does, with pml_multilane_failover "
+                 "1), so that process counts as failed.",
+                 btl->btl_component->btl_version.mca_component_name,
+                 compat_proc_name(&proc->super).text, what, why);
     else
         snprintf(text, size, "multilane: lane %s %s: %s.",
                  btl->btl_component->btl_version.mca_component_name, what, why);
-    free(host);
 }
 
 static void errors_of_lane(struct lane *lane, const char *what, int rc)
@@ -73,15 +70,12 @@ static void errors_of_btl(mca_btl_base_module_t *btl, const char *what, int rc)
 
 void lane_say(const struct lane *lane, const char *change, const char *why, bool last)
 {
-    const opal_process_name_t *name = &lane->peer->name;
     if (mpi_is_ending())
         return;
-    char *host = compat_proc_hostname(&lane->peer->proc->super);
-    opal_output(0, "multilane: lane %s (%d of %d) to rank %u of job %u on %s %s: it %s.%s",
-                class_lane_name(lane), lane->index + 1, peer_lane_count(lane->peer), name->vpid,
-                name->jobid, host ? host : "an unknown host", change, why,
+    opal_output(0, "multilane: lane %s (%d of %d) to %s %s: it %s.%s", class_lane_name(lane),
+                lane->index + 1, peer_lane_count(lane->peer),
+                compat_proc_name(&lane->peer->proc->super).text, change, why,
                 last ? " Further changes of this lane are only counted." : "");
-    free(host);
 }
 
 void peer_lost(struct peer *peer, const char *why)
@@ -89,10 +83,8 @@ void peer_lost(struct peer *peer, const char *why)
     char text[512];
     if (mpi_is_ending())
         return;
-    char *host = compat_proc_hostname(&peer->proc->super);
-    snprintf(text, sizeof(text), "multilane: rank %u of job %u on %s counts as failed: %s.",
-             peer->name.vpid, peer->name.jobid, host ? host : "an unknown host", why);
-    free(host);
+    snprintf(text, sizeof(text), "multilane: %s counts as failed: %s.",
+             compat_proc_name(&peer->proc->super).text, why);
     process_lost(peer->proc, text);
 }
 

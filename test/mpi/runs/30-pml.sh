@@ -36,7 +36,7 @@ pml_refuses rndv_lanes -1 "0 or more"
 for use in rndv eager; do
     if [ $use = rndv ]; then misses=without; else misses=with; fi
     mpi_fails "params.lane_attr=use-$use" \
-        "lane_attr says use=$use of all lanes to rank [01] on [^ ]* \\(tcp:lo\\).* $misses a handshake; .*use=both" 2 \
+        "lane_attr says use=$use of all lanes to rank [01] of job [0-9]* on [^ ]* \\(tcp:lo\\).* $misses a handshake; .*use=both" 2 \
         --mca pml multilane --mca btl self,tcp --mca btl_tcp_if_include lo \
         --mca pml_multilane_lane_attr tcp:use=$use -- ring
 done
