@@ -291,3 +291,44 @@ void stock_btl_network(double link_bytes_s, struct model_lane *lane)
                           is_known ? MODEL_SOURCE_LINK : MODEL_SOURCE_DEFAULT);
     lane->shared_bytes_s = is_known ? link_bytes_s : 0;
 }
+
+/* --- connections inside a node ---------------------------------------------------------------- */
+
+/* Lanes of tcp inside a node share its processors. */
+#define SOCKET_GROUP 99
+
+/* One way over a connection, 64 bytes, and what 256 KiB take more that the receiver reads where
+ * they belong: between what virtual machines and servers show. What the border between messages
+ * and puts lies at is their ratio, which differs less than they do. */
+#define SOCKET_SMALL_S 4.5e-6
+#define SOCKET_BYTE_S  (30e-6 / (256 << 10))
+
+/* A message of btl/tcp takes this more than the bare connection: epoll, and Open MPI's event loop.
+ */
+#define EVENT_LOOP 1.5
+
+/* Nothing is on its way here: one end's processor hands the data to the other's. So all that a
+ * small message takes are overheads. */
+static void socket_set(double overhead_s, double copies, enum model_way way,
+                       struct model_lane *lane)
+{
+    for (uint32_t i = 0; i < lane->cost[way].range_count; i++) {
+        struct model_lane_range *range = &lane->cost[way].ranges[i];
+        range->latency_s = 0;
+        range->overhead_send_s = range->overhead_receive_s = overhead_s;
+        range->bandwidth_bytes_s = 1 / (copies * SOCKET_BYTE_S);
+    }
+}
+
+void declared_inside_node(bool has_event_loop, struct model_lane *lane)
+{
+    double overhead_s = (has_event_loop ? EVENT_LOOP : 1) * SOCKET_SMALL_S / 2;
+    /* A put is read where it belongs; a message into a fragment, and copied from there. */
+    socket_set(overhead_s, 2, MODEL_BY_SEND, lane);
+    socket_set(overhead_s, 1, MODEL_BY_PUT, lane);
+    for (int attribute = 0; attribute <= MODEL_OVERHEAD_RECEIVE; attribute++)
+        model_lane_set_source(lane, MODEL_WAYS, (enum model_attribute) attribute,
+                              MODEL_SOURCE_DEFAULT);
+    lane->shared_bytes_s = 0; /* of the interface, which carries none of it */
+    lane->group = SOCKET_GROUP;
+}

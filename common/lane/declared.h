@@ -54,4 +54,9 @@ bool stock_btl_delivers(const char *name);
 void stock_btl_attributes(const struct stock_btl *btl, struct model_lane *lane,
                           struct model_error *complaint);
 
+/* Sets what a lane of tcp or sock inside this node costs, whatever interface it is named after: the
+ * kernel takes its messages from one process to the other. As is usual; messages show what it
+ * really is. `has_event_loop`: its messages pass through Open MPI's, which takes more. */
+void declared_inside_node(bool has_event_loop, struct model_lane *lane);
+
 #endif

@@ -33,9 +33,4 @@ bool startup_check(const struct startup_costs *costs);
  * processor, what waiting for each other takes, measured or not. */
 void startup_apply(const struct startup_costs *costs, struct model_lane *lane);
 
-/* Sets what a lane of tcp inside this node costs, whatever interface it is named after: the kernel
- * takes its messages from one process to the other. As is usual; messages show what it really is.
- * `has_event_loop`: its messages pass through Open MPI's, which takes more. */
-void startup_apply_socket(bool has_event_loop, struct model_lane *lane);
-
 #endif

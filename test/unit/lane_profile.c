@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/lane/declared.h"
 #include "common/lane/profile.h"
 #include "common/lane/startup_measure.h"
 #include "tools/lane/lane_input.h"
@@ -454,7 +455,7 @@ static void sockets_inside_a_node_are_none_of_their_interface(void)
     model_lane_set_cost(&lane, MODEL_BY_SEND, &link);
     model_lane_set_cost(&lane, MODEL_BY_PUT, &link);
     lane.shared_bytes_s = 125e6;
-    startup_apply_socket(true, &lane);
+    declared_inside_node(true, &lane);
     CHECK(model_lane_check(&lane, &error), "%s", error.text);
     double put_bytes_s = bandwidth_of(&lane, MODEL_BY_PUT, 1);
     CHECK(put_bytes_s > 2e9 && put_bytes_s < 50e9 &&
@@ -465,7 +466,7 @@ static void sockets_inside_a_node_are_none_of_their_interface(void)
     CHECK(overhead_s > 2e-6 && overhead_s < 20e-6 && range->latency_s == 0 &&
               lane.shared_bytes_s == 0 && lane.group != 0,
           "what else it takes");
-    startup_apply_socket(false, &lane);
+    declared_inside_node(false, &lane);
     CHECK(fabs(range->overhead_send_s + range->overhead_receive_s - overhead_s / 1.5) < 1e-12,
           "without Open MPI's event loop it takes less");
     CHECK(lane.source[MODEL_BY_PUT][0][MODEL_BANDWIDTH] == MODEL_SOURCE_DEFAULT &&

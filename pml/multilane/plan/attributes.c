@@ -287,7 +287,7 @@ static void attributes_measured(const struct lane *lane, struct model_lane *out)
         startup_apply(node_costs(), out);
     else if (lane->extension ||
              stock_btl_knows_no_network(lane_name(lane), lane->btl->btl_bandwidth))
-        startup_apply_socket(!lane->extension, out);
+        declared_inside_node(!lane->extension, out);
 }
 
 /* To another node a connection's round trip is better than a default. */
