@@ -165,8 +165,6 @@ static void refills_apply(double change_s, struct model_lane_cost *sends)
 
 static void change_apply(double change_s, struct model_lane *lane)
 {
-    enum model_source source =
-        change_s == STARTUP_CHANGE_USUAL_S ? MODEL_SOURCE_DEFAULT : MODEL_SOURCE_MEASURED;
     if (lane->can & MODEL_CAN_RING)
         refills_apply(change_s, &lane->cost[MODEL_BY_SEND]);
     if (lane->can & MODEL_CAN_CONTROL) /* two ends that share a processor take turns */
@@ -174,7 +172,7 @@ static void change_apply(double change_s, struct model_lane *lane)
     for (int way = 0; way < MODEL_WAYS; way++) {
         for (uint32_t i = 0; i < lane->cost[way].range_count; i++)
             lane->cost[way].ranges[i].latency_s = change_s;
-        model_lane_set_source(lane, (enum model_way) way, MODEL_LATENCY, source);
+        model_lane_set_source(lane, (enum model_way) way, MODEL_LATENCY, MODEL_SOURCE_DEFAULT);
     }
 }
 

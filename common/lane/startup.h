@@ -13,14 +13,15 @@
 enum { STARTUP_4K, STARTUP_16K, STARTUP_64K, STARTUP_256K, STARTUP_1M, STARTUP_SIZES };
 #define STARTUP_BYTES(size) ((size_t) 4096 << (2 * (size)))
 
-/* Of a change from one process to another that was not measured. */
-#define STARTUP_CHANGE_USUAL_S 2e-6
+/* A change from one process to another on a processor that they share: machines need 1 to 2 us,
+ * among which no border moves far. */
+#define STARTUP_CHANGE_S 1.5e-6
 
 /* All zero but for change_s: not measured. The history of a node has them in this order. */
 struct startup_costs {
-    double empty_s;  /* one way of an empty message through shared memory, */
-    double change_s; /* from one process to another on a processor that they share; 0: none do */
-    double both_s;   /* of STARTUP_1M, half of it by each core at once */
+    double empty_s;                 /* one way of an empty message through shared memory, */
+    double change_s;                /* STARTUP_CHANGE_S where processes share processors; else 0 */
+    double both_s;                  /* of STARTUP_1M, half of it by each core at once */
     double ring_s[STARTUP_SIZES];   /* as empty_s, of one that both ends copy, in 16 KiB each */
     double kernel_s[STARTUP_SIZES]; /* the kernel's copy from the other core */
 };
@@ -30,7 +31,7 @@ bool startup_check(const struct startup_costs *costs);
 
 /* Puts what was measured into a lane inside this node: into sends, if it is a ring of ours in
  * shared memory, and into gets and puts, if the kernel does them. Where processes share a
- * processor, what waiting for each other takes, measured or not. */
+ * processor, what waiting for each other takes. */
 void startup_apply(const struct startup_costs *costs, struct model_lane *lane);
 
 #endif

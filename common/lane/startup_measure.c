@@ -55,7 +55,6 @@ struct pair {
     _Atomic bool has_failed; /* relaxed: the other end sees it soon, and it orders nothing */
     double until_s;
     unsigned first, task; /* this try begins with `first`; `task` is this end's alone */
-    bool is_on_one;       /* both ends are on one processor, which they give to each other */
 };
 
 static bool give_up(struct pair *pair)
@@ -72,8 +71,6 @@ static bool await(struct pair *pair, _Atomic uint32_t *word, uint32_t value)
             return false;
         if (looks % 256 == 0 && clock_exact_s() >= pair->until_s)
             return give_up(pair);
-        if (pair->is_on_one)
-            sched_yield();
     }
     return true;
 }
@@ -286,7 +283,7 @@ static bool measure_on(struct pair *pair, int processor, const cpu_set_t *allowe
 {
     long all = sysconf(_SC_NPROCESSORS_CONF);
     pthread_t thread;
-    for (int i = pair->is_on_one ? 0 : 1; i < all && i < OTHERS_TRIED; i++) {
+    for (int i = 1; i < all && i < OTHERS_TRIED; i++) {
         int other = (int) ((processor + i) % all);
         if (!CPU_ISSET((unsigned) other, allowed) || (i > 0 && is_sibling(processor, other)) ||
             !thread_start(&thread, pair, other))
@@ -326,7 +323,6 @@ struct setting {
     unsigned char *memory; /* MOST_BYTES of each end for messages, and then a ring of each */
     size_t ring_bytes;
     double until_s; /* no try begins later */
-    bool is_on_one;
 };
 
 static struct end end_of(const struct setting *setting, size_t number)
@@ -345,45 +341,28 @@ static unsigned try_measure(const struct setting *setting, unsigned first,
                         .there = end_of(setting, 1),
                         .until_s = clock_exact_s() + TRY_S,
                         .first = first,
-                        .task = first,
-                        .is_on_one = setting->is_on_one};
+                        .task = first};
     return measure_bound(&pair, costs) ? pair.task : TASKS + 1;
 }
 
-/* Tasks from `first` to `wanted`; how many are done in the end. */
-static unsigned tasks_measure(const struct setting *setting, unsigned first, unsigned wanted,
-                              struct startup_costs *costs)
+/* False, and zero: not all of it could be measured. */
+static bool tasks_measure(const struct setting *setting, struct startup_costs *costs)
 {
     const struct timespec pause = {0, PAUSE_NS};
-    for (unsigned done = first;;) {
-        done = try_measure(setting, done, costs);
-        if (done >= wanted || clock_exact_s() + TRY_S >= setting->until_s)
-            return done;
+    unsigned done = try_measure(setting, 0, costs);
+    while (done < TASKS && clock_exact_s() + TRY_S < setting->until_s) {
         nanosleep(&pause, NULL);
+        done = try_measure(setting, done, costs);
     }
-}
-
-/* The rest is zero where not all of it was measured. */
-static bool copies_measure(const struct setting *setting, struct startup_costs *costs)
-{
-    if (tasks_measure(setting, 0, TASKS, costs) == TASKS && startup_check(costs))
+    if (done == TASKS && startup_check(costs))
         return true;
     *costs = (struct startup_costs){0};
     return false;
 }
 
-/* An empty message between two threads of one processor. */
-static double change_measure(struct setting setting)
-{
-    struct startup_costs costs = {0};
-    setting.is_on_one = true;
-    (void) tasks_measure(&setting, TASK_EMPTY, TASK_EMPTY + 1, &costs);
-    return costs.empty_s > 0 ? costs.empty_s : STARTUP_CHANGE_USUAL_S;
-}
-
 bool startup_measure(uint32_t processes, struct startup_costs *costs)
 {
-    bool is_crowded = processes > crowd_processors(processes), is_measured = false;
+    bool is_measured = false;
     struct setting setting = {.ring_bytes = last_cache_ring_sizes_here(processes).most,
                               .until_s = clock_exact_s() + STARTUP_MOST_S};
     size_t bytes = 2 * (MOST_BYTES + setting.ring_bytes);
@@ -393,10 +372,10 @@ bool startup_measure(uint32_t processes, struct startup_costs *costs)
     if (setting.memory != MAP_FAILED) {
         /* Pages of their own, not all the one of zeros. */
         memset(setting.memory, 1, 2 * MOST_BYTES);
-        is_measured = copies_measure(&setting, costs);
-        if (is_crowded)
-            costs->change_s = is_measured ? change_measure(setting) : STARTUP_CHANGE_USUAL_S;
+        is_measured = tasks_measure(&setting, costs);
         munmap(setting.memory, bytes);
     }
+    if (processes > crowd_processors(processes))
+        costs->change_s = STARTUP_CHANGE_S;
     return is_measured;
 }
