@@ -241,39 +241,6 @@ static bool pair_find(const struct sock_address *first, uint32_t first_count,
     return false;
 }
 
-static bool is_copy(const struct sock_address *one, const struct sock_address *other)
-{
-    return one->family == other->family && memcmp(one->bytes, other->bytes, 16) == 0;
-}
-
-/* The further connections of the only pair (btl_sock_links), by both ends' order. */
-static void copies_pair(const struct sock_address *first, uint32_t first_count,
-                        const struct sock_address *second, uint32_t second_count, int *pairs)
-{
-    uint32_t i = 0;
-    while (i < first_count && pairs[i] < 0)
-        i++;
-    uint32_t j = i < first_count ? (uint32_t) pairs[i] : second_count;
-    for (uint32_t copy = i + 1; copy < first_count; copy++) {
-        if (!is_copy(&first[copy], &first[i]))
-            continue;
-        for (uint32_t from = j++; j < second_count && !is_copy(&second[j], &second[from]); j++)
-            ;
-        if (j >= second_count)
-            return;
-        pairs[copy] = (int) j;
-    }
-}
-
-uint32_t sock_addresses_share(const struct sock_address *ours, uint32_t count, const int *pairs,
-                              uint32_t index)
-{
-    uint32_t share = 0;
-    for (uint32_t i = 0; i < count; i++)
-        share += pairs[i] >= 0 && is_copy(&ours[i], &ours[index]);
-    return share;
-}
-
 /* Inside a node one lane is enough: all would pass through the same kernel. */
 static uint32_t pairs_most(bool same_host)
 {
@@ -296,9 +263,8 @@ void sock_addresses_pair(const struct sock_address *ours, uint32_t our_count,
     while (count < pairs_most(same_host) &&
            pair_find(first, first_count, second, second_count, same_host, FIT_SUBNET, found))
         count++;
-    if (count == 0 &&
-        pair_find(first, first_count, second, second_count, same_host, FIT_ROUTED, found))
-        copies_pair(first, first_count, second, second_count, found);
+    if (count == 0)
+        (void) pair_find(first, first_count, second, second_count, same_host, FIT_ROUTED, found);
     for (uint32_t i = 0; i < first_count; i++)
         if (found[i] >= 0 && ours_first)
             pairs[i] = found[i];

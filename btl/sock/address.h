@@ -24,10 +24,6 @@ struct sock_address {
     uint8_t reserved[7];
 };
 
-/* How many of our pairs have the address of ours[index], which has one. */
-uint32_t sock_addresses_share(const struct sock_address *ours, uint32_t count, const int *pairs,
-                              uint32_t index);
-
 /* Lists the addresses that are up: of each interface its first IPv4 address, or else its first
  * global IPv6 address. `wanted`: interfaces and subnets that count, "eth0,10.0.0.0/8", after ^ all
  * but these, or "auto". Returns how many were put into `list`. -1: `why`, of `room` bytes, is a

@@ -62,9 +62,9 @@ static const struct param params[] = {
     {"if", PARAM_STRING, &sock.interfaces, NULL,
      "the interfaces to use, by name or subnet, as eth0,10.1.0.0/16; after ^ all but these; or "
      "auto: all that are up"},
-    {"links", PARAM_INT, &sock.links, "1 to 8",
-     "connections of each rail to another node, each of them a lane: where a network gives one "
-     "connection less than the rail"},
+    {"links", PARAM_INT, &sock.links, "0 to 8",
+     "connections of each rail to another node, each of them a lane; 0: one, and further ones "
+     "where it carries less than its link says and each of them makes that more"},
     {"lost_s", PARAM_INT, &sock.lost_s, "1 to 2147483",
      "so many seconds a process may be out of reach over its only rail before its lane counts as "
      "lost; meanwhile what is sent to it waits"},
@@ -92,7 +92,13 @@ static int sock_register(void)
 static int sock_register_error(mca_btl_base_module_t *btl,
                                mca_btl_base_module_error_cb_fn_t callback)
 {
-    module_of(btl)->error_callback = callback;
+    struct sock_module *first = module_of(btl);
+
+    for (uint32_t nth = 0; nth < SOCK_LINKS_MAX; nth++) {
+        struct sock_module *module = sock_module_nth(first, nth);
+        if (module)
+            module->error_callback = callback;
+    }
     return OPAL_SUCCESS;
 }
 
@@ -148,7 +154,8 @@ static bool module_open(uint32_t rail)
     if (module) {
         module->super = module_template;
         module->super.btl_bandwidth = address->megabits != 0 ? address->megabits : 1000;
-        module->rail = rail;
+        module->rail = module->address = rail;
+        module->first = module;
         memcpy(module->device, address->name, ADDRESS_NAME_BYTES);
         OBJ_CONSTRUCT(&module->lock, opal_mutex_t);
         if (sock_listen(module, address, why, sizeof(why))) {
@@ -163,17 +170,6 @@ static bool module_open(uint32_t rail)
     return false;
 }
 
-/* Each address as often as it has connections, as each has a listener. */
-static int links_add(struct sock_address *addresses, int count)
-{
-    int all = count;
-
-    for (int link = 1; link < sock.links; link++)
-        for (int i = 0; i < count && all < (int) ADDRESSES_MAX; i++)
-            addresses[all++] = addresses[i];
-    return all;
-}
-
 static bool record_make(void)
 {
     char why[160];
@@ -186,7 +182,8 @@ static bool record_make(void)
     if (count == 0)
         SOCK_SAY("no lane: no interface that is up fits btl_sock_if \"%s\".", sock.interfaces);
     sock.record.version = SOCK_RECORD_VERSION;
-    sock.record.count = (uint32_t) links_add(sock.record.addresses, count);
+    sock.record.count = (uint32_t) count;
+    sock.record.links = sock.links > 0 ? (uint32_t) sock.links : SOCK_LINKS_FOUND;
     sock.record.is_encrypted = (uint64_t) sock.tls;
     sock.record.host = host_number();
     if (host_random(&sock.record.secret, sizeof(sock.record.secret)))
@@ -283,7 +280,7 @@ static bool has_gone(sock_peer_t *peer, void *any)
 
 /* Until every connected process has said goodbye: a socket that is closed with bytes unread takes
  * away what the other end has not read yet. */
-static void goodbyes_await(struct sock_module *module)
+static void goodbyes_await(struct sock_module *first)
 {
     uint64_t end_ms = sock_now_ms() + GOODBYE_MS;
     bool any = true;
@@ -291,7 +288,9 @@ static void goodbyes_await(struct sock_module *module)
     while (any && sock_now_ms() < end_ms) {
         (void) sock_progress_all();
         any = false;
-        sock_peers_visit(module, has_gone, &any);
+        for (uint32_t nth = 0; nth < SOCK_LINKS_MAX; nth++)
+            if (sock_module_nth(first, nth))
+                sock_peers_visit(sock_module_nth(first, nth), has_gone, &any);
         if (any)
             sched_yield();
     }
@@ -316,25 +315,33 @@ static bool peer_close(sock_peer_t *peer, void *context)
     return true;
 }
 
+static void module_close(struct sock_module *module)
+{
+    sock_peers_visit(module, peer_close, NULL);
+    sock_peers_free(module);
+    OBJ_DESTRUCT(&module->lock);
+    free(module);
+}
+
+/* With those of its further connections. */
 static int sock_finalize(mca_btl_base_module_t *btl)
 {
-    struct sock_module *module = module_of(btl);
+    struct sock_module *first = module_of(btl);
 
     sock.is_ending = true;
-    module->error_callback = NULL;
-    goodbyes_await(module);
-    sock_guests_close(module);
-    sock_peers_visit(module, peer_close, NULL);
-    sock_socket_close(module->listener);
+    (void) sock_register_error(btl, NULL);
+    goodbyes_await(first);
+    sock_guests_close(first);
+    sock_socket_close(first->listener);
     for (uint32_t i = 0; i < sock.module_count; i++)
-        if (module == sock.modules[i]) {
+        if (first == sock.modules[i]) {
             sock.modules[i] = sock.modules[--sock.module_count];
             break;
         }
     memset(sock.hot, 0, sizeof(sock.hot));
-    sock_peers_free(module);
-    OBJ_DESTRUCT(&module->lock);
-    free(module);
+    for (uint32_t nth = SOCK_LINKS_MAX; nth-- > 0;)
+        if (sock_module_nth(first, nth))
+            module_close(sock_module_nth(first, nth));
     if (sock.module_count == 0)
         end();
     return OPAL_SUCCESS;

@@ -13,14 +13,13 @@
 #define MEGABITS_UNKNOWN 1000u
 #define COPY_BYTES_S     10e9
 
-/* Of one of the connections that share it. */
+/* Under the peer's lock: of one of the connections that share it. */
 static double wire_bytes_s(const sock_peer_t *peer)
 {
-    uint32_t ours = sock.record.addresses[peer->module->rail].megabits;
-    uint32_t theirs = peer->theirs.megabits;
-    uint32_t megabits = theirs != 0 && (ours == 0 || theirs < ours) ? theirs : ours;
+    const uint32_t megabits = sock_peer_megabits(peer);
 
-    return (megabits == 0 ? MEGABITS_UNKNOWN : megabits) * 1e6 / 8 * SHARE_OF_WIRE / peer->share;
+    return (megabits == 0 ? MEGABITS_UNKNOWN : megabits) * 1e6 / 8 * SHARE_OF_WIRE /
+           atomic_load_explicit(&peer->share, memory_order_relaxed);
 }
 
 static void cost_fill(double bandwidth, double latency_s, struct multilane_lane_attributes *out)
@@ -80,7 +79,9 @@ static int attributes(mca_btl_base_module_t *btl, sock_peer_t *peer,
     out->short_max_bytes = btl->btl_eager_limit;
     out->copied_max_bytes = btl->btl_max_send_size;
     out->zcopied_max_bytes = btl->btl_put_limit;
+    OPAL_THREAD_LOCK(&peer->lock);
     cost_fill(wire_bytes_s(peer), LATENCY_S, out);
+    OPAL_THREAD_UNLOCK(&peer->lock);
     memcpy(out->device, module_of(btl)->device, ADDRESS_NAME_BYTES);
     return OPAL_SUCCESS;
 }
@@ -114,4 +115,7 @@ MULTILANE_EXTENSION_DEFINE(sock) = {
     .return_to = sock_link_return_to,
     .quiet_ms = sock_link_quiet_ms,
     .check_by = check_by,
+    .links_most = sock_links_most,
+    .links_next = sock_links_next,
+    .link_changes = &sock.link_changes,
 };

@@ -116,13 +116,16 @@ static sock_peer_t *peer_of(const struct sock_socket *guest)
     const struct greeting *heard = &guest->heard;
     opal_process_name_t from;
 
-    if (heard->to.job != us->jobid || heard->to.rank != us->vpid ||
-        heard->to_rail != guest->module->rail)
+    const uint32_t nth = heard->to_rail / ADDRESSES_MAX;
+
+    if (heard->to.job != us->jobid || heard->to.rank != us->vpid || nth >= SOCK_LINKS_MAX ||
+        heard->to_rail != sock_rail(guest->module->address, nth))
         return NULL;
     memset(&from, 0, sizeof(from));
     from.jobid = heard->from.job;
     from.vpid = heard->from.rank;
-    return sock_peer_get(guest->module, &from);
+    sock_peer_t *first = sock_peer_get(guest->module, &from);
+    return first && nth > 0 ? sock_links_get(first, nth) : first;
 }
 
 void sock_guest_event(struct sock_socket *guest)

@@ -30,6 +30,8 @@
 #define PATIENCE_MS 200u
 /* If none does, the user is told after so long what is waited for. */
 #define SAY_MS 2000u
+/* A further connection that is only tried is called for so long. */
+#define VAIN_MS 500u
 /* So many connections in a row that bring nothing right are the other end's fault. */
 #define WRONGS_MOST 3u
 /* What was received is told after so long, if nothing else tells it. */
@@ -159,12 +161,13 @@ static void link_begin(sock_peer_t *peer, struct sock_socket *socket, uint32_t h
     sock_socket_watch(socket, true, false);
     peer->link = socket;
     peer->can_write = true;
-    peer->was_linked = true;
     peer->down_since_ms = peer->refused_since_ms = 0;
     peer->call_pause_ms = 0;
     peer->bye_state = 0;
     peer->probed_ms = sock_now_ms();
     peer->owed_bytes = 0;
+    bool is_new = !peer->was_linked;
+    peer->was_linked = true;
     bool is_true = sock_queue_received(peer, have, &done);
     sock_queue_rewind(peer);
     if (is_true)
@@ -172,6 +175,8 @@ static void link_begin(sock_peer_t *peer, struct sock_socket *socket, uint32_t h
     else
         sock_link_give_up(peer, "the other end says that it has what was never sent");
     OPAL_THREAD_UNLOCK(&peer->lock);
+    if (is_new && peer->module->nth > 0)
+        sock_links_begun(peer);
     sock_works_complete(&done, OPAL_SUCCESS);
     OBJ_DESTRUCT(&done);
 }
@@ -534,18 +539,19 @@ bool sock_link_is_proven(mca_btl_base_module_t *btl, sock_peer_t *peer, char *wh
         sock_link_call(peer);
     if (!is && room > 0)
         snprintf(why, room, "has no connection from %s to %s: %s",
-                 sock_address_text(&sock.record.addresses[module_of(btl)->rail], from),
+                 sock_address_text(sock_module_address(module_of(btl)), from),
                  strchr(sock_address_text(&peer->theirs, to), ' ') + 1, obstacle(peer));
     OPAL_THREAD_UNLOCK(&peer->lock);
     return is;
 }
 
-/* Is the process connected by another rail? With no lock held. */
+/* Is the process connected by another rail? Another connection of the same one breaks with it. With
+ * no lock held. */
 static bool another_works(const sock_peer_t *peer)
 {
     for (uint32_t i = 0; i < sock.module_count; i++) {
         sock_peer_t *other = sock_peer_find(sock.modules[i], &peer->name);
-        if (!other || other == peer)
+        if (!other || sock.modules[i]->address == peer->module->address)
             continue;
         OPAL_THREAD_LOCK(&other->lock);
         bool works = sock_peer_state(other) == PEER_UP && other->link && other->down_since_ms == 0;
@@ -562,6 +568,8 @@ static void outage_say(sock_peer_t *peer, uint64_t down_ms)
 {
     struct sock_module *module = peer->module;
 
+    if (module->nth > 0) /* the first one says it */
+        return;
     if (down_ms >= SAY_MS && !module->unreached && peer->known) {
         module->unreached = peer;
         SOCK_SAY("process %s is out of reach by %s: %s. What is sent to it, and to others there "
@@ -572,6 +580,14 @@ static void outage_say(sock_peer_t *peer, uint64_t down_ms)
         SOCK_SAY("process %s is in reach again by %s.", OPAL_NAME_PRINT(peer->name),
                  module->device);
     }
+}
+
+/* Under the peer's lock: a further connection that was never made, and that nothing waits for. */
+static bool calls_in_vain(const sock_peer_t *peer, uint64_t now_ms)
+{
+    return peer->module->nth > 0 && sock.links == 0 && !peer->was_linked &&
+           sock_queue_is_empty(peer) && peer->down_since_ms != 0 &&
+           now_ms - peer->down_since_ms >= VAIN_MS;
 }
 
 /* Under the peer's lock: why it is to be given up, or NULL. */
@@ -611,6 +627,10 @@ void sock_link_tick(sock_peer_t *peer, uint64_t now_ms)
         if (peer->caller && !peer->caller->is_connected &&
             now_ms - peer->caller->since_ms >= CALL_MS)
             caller_drop(peer, 0);
+        if (calls_in_vain(peer, now_ms)) {
+            caller_drop(peer, 0);
+            peer->down_since_ms = peer->refused_since_ms = 0;
+        }
         if (peer->link)
             link_tick(peer, now_ms);
         else if (!sock_queue_is_empty(peer) || peer->down_since_ms != 0)

@@ -13,8 +13,10 @@ libmultilane_sock_la_SOURCES = \
 	btl/sock/greeting.c \
 	btl/sock/greeting.h \
 	btl/sock/guests.c \
+	btl/sock/growth.c \
 	btl/sock/intake.c \
 	btl/sock/link.c \
+	btl/sock/links.c \
 	btl/sock/peer.c \
 	btl/sock/procs.c \
 	btl/sock/progress.c \

@@ -70,7 +70,7 @@ static sock_peer_t *peer_new(struct sock_module *module, const opal_process_name
     OBJ_CONSTRUCT(&peer->sent, opal_list_t);
     peer->module = module;
     peer->name = *name;
-    peer->share = 1;
+    atomic_init(&peer->share, 1);
     sock_peer_begin(peer, 1);
     return peer;
 }
@@ -98,6 +98,31 @@ void sock_peers_visit(struct sock_module *module, bool (*visit)(sock_peer_t *pee
              peer; peer = peer->next)
             if (!visit(peer, context))
                 return;
+}
+
+void sock_peer_know(sock_peer_t *peer, opal_proc_t *proc, const struct sock_address *theirs,
+                    const struct seal *secret, uint32_t their_rail, uint32_t their_links)
+{
+    if (peer->has_address && !seals_equal(&peer->their_secret, secret))
+        peer->their_calls = peer->linked_call = 0; /* it has begun MPI anew */
+    peer->theirs = *theirs;
+    peer->their_secret = *secret;
+    peer->their_rail = their_rail;
+    peer->their_links = their_links;
+    peer->proc = proc;
+    if (!peer->known)
+        atomic_store_explicit(&peer->share,
+                              sock.links > 0 && !theirs->is_loopback ? (uint32_t) sock.links : 1,
+                              memory_order_relaxed);
+    peer->is_added = peer->is_added || !peer->known;
+    peer->has_address = peer->known = true;
+}
+
+uint32_t sock_peer_megabits(const sock_peer_t *peer)
+{
+    uint32_t ours = sock_module_address(peer->module)->megabits, theirs = peer->theirs.megabits;
+
+    return theirs != 0 && (ours == 0 || theirs < ours) ? theirs : ours;
 }
 
 /* --- those that the clock matters to --- */

@@ -44,10 +44,9 @@ static bool speaks_alike(const opal_proc_t *proc, const struct sock_record *reco
     return false;
 }
 
-/* The rail of the process that this module leads to, and how many do by the same address; -1: none.
- */
-static int rail_of(const struct sock_module *module, const opal_proc_t *proc,
-                   const struct sock_record *record, uint32_t *share)
+/* The address of the process that this module leads to; -1: none. */
+static int address_of(const struct sock_module *module, const opal_proc_t *proc,
+                      const struct sock_record *record)
 {
     int pairs[ADDRESSES_MAX];
 
@@ -55,8 +54,7 @@ static int rail_of(const struct sock_module *module, const opal_proc_t *proc,
                         record->host == sock.record.host,
                         sock_name_is_before(&opal_proc_local_get()->proc_name, &proc->proc_name),
                         pairs);
-    *share = sock_addresses_share(sock.record.addresses, sock.record.count, pairs, module->rail);
-    return pairs[module->rail];
+    return pairs[module->address];
 }
 
 /* Under the peer's lock. False: it was given up, and the two ends do not know yet that both have.
@@ -82,23 +80,16 @@ static sock_peer_t *peer_add(struct sock_module *module, opal_proc_t *proc, int 
         component_record_of(module->super.btl_component, proc, record_fits);
     if (!record)
         return NULL;
-    uint32_t share = 1;
-    int rail = speaks_alike(proc, record) ? rail_of(module, proc, record, &share) : -1;
-    sock_peer_t *peer = rail < 0 ? NULL : sock_peer_get(module, &proc->proc_name);
-    if (rail >= 0 && !peer)
+    int address = speaks_alike(proc, record) ? address_of(module, proc, record) : -1;
+    sock_peer_t *peer = address < 0 ? NULL : sock_peer_get(module, &proc->proc_name);
+    if (address >= 0 && !peer)
         *status = OPAL_ERR_OUT_OF_RESOURCE;
     if (peer) {
         OPAL_THREAD_LOCK(&peer->lock);
-        if (peer->has_address && !seals_equal(&peer->their_secret, &record->secret))
-            peer->their_calls = peer->linked_call = 0; /* it has begun MPI anew */
-        peer->theirs = record->addresses[rail];
-        peer->their_secret = record->secret;
-        peer->their_rail = (uint32_t) rail;
-        peer->share = share;
-        peer->has_address = true;
-        peer->proc = proc;
-        bool is_new = !peer->known, is_alive = peer_revive(peer);
-        peer->known = true;
+        bool is_new = !peer->known;
+        sock_peer_know(peer, proc, &record->addresses[address], &record->secret,
+                       sock_rail((uint32_t) address, module->nth), record->links);
+        bool is_alive = peer_revive(peer);
         OPAL_THREAD_UNLOCK(&peer->lock);
         /* Who had the lane before waits for the fence. Others get it, and learn from the first
          * message that it failed. */
@@ -122,24 +113,31 @@ int sock_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs
     return status;
 }
 
+static void peer_part(sock_peer_t *peer)
+{
+    sock_progress_drain(peer, DRAIN_MS);
+    sock_link_return_to(&peer->module->super, peer, NULL, NULL);
+    OPAL_THREAD_LOCK(&peer->lock);
+    if (peer->bye_state == 0)
+        peer->bye_state = 1;
+    sock_queue_write(peer);
+    peer->known = false;
+    peer->proc = NULL;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+}
+
+/* With the further connections of a first one, which is the first to go: then they do not come
+ * back. */
 int sock_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                    sock_peer_t **peers)
 {
     (void) procs;
-    for (size_t i = 0; i < count; i++) {
-        sock_peer_t *peer = peers[i];
-
-        if (!peer)
-            continue;
-        sock_progress_drain(peer, DRAIN_MS);
-        sock_link_return_to(btl, peer, NULL, NULL);
-        OPAL_THREAD_LOCK(&peer->lock);
-        if (peer->bye_state == 0)
-            peer->bye_state = 1;
-        sock_queue_write(peer);
-        peer->known = false;
-        peer->proc = NULL;
-        OPAL_THREAD_UNLOCK(&peer->lock);
-    }
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t nth = 0; peers[i] && nth < SOCK_LINKS_MAX; nth++) {
+            struct sock_module *module = sock_module_nth(module_of(btl), nth);
+            sock_peer_t *peer = module ? sock_peer_find(module, &peers[i]->name) : NULL;
+            if (peer)
+                peer_part(peer);
+        }
     return OPAL_SUCCESS;
 }

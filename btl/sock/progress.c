@@ -159,6 +159,7 @@ static void tick(void)
     for (sock_peer_t *peer = sock_peers_watched(); peer; peer = next) {
         next = peer->next_watched;
         sock_link_tick(peer, now_ms);
+        sock_growth_tick(peer);
     }
 }
 

@@ -5,7 +5,6 @@
 #include "common/sum/crc32c.h"
 
 struct sock_state sock = {.interfaces = "auto",
-                          .links = 1,
                           .lost_s = 60,
                           .tls_mib = 65536,
                           .poll_fd = -1,
@@ -35,7 +34,12 @@ mca_btl_base_registration_handle_t *sock_register_memory(mca_btl_base_module_t *
 struct sock_module *sock_module_of_rail(uint32_t rail)
 {
     for (uint32_t i = 0; i < sock.module_count; i++)
-        if (sock.modules[i]->rail == rail)
-            return sock.modules[i];
+        if (sock.modules[i]->address == rail % ADDRESSES_MAX && rail < sock_rail(0, SOCK_LINKS_MAX))
+            return sock_module_nth(sock.modules[i], rail / ADDRESSES_MAX);
     return NULL;
+}
+
+struct sock_address *sock_module_address(const struct sock_module *module)
+{
+    return &sock.record.addresses[module->address];
 }

@@ -36,6 +36,7 @@
 struct sock_record {
     uint32_t version;
     uint32_t count;
+    uint32_t links;         /* connections that a rail may have */
     struct seal secret;     /* who calls this process proves that it has read it */
     uint64_t message_bytes; /* the longest message and put that it takes */
     uint64_t put_bytes;
@@ -44,10 +45,24 @@ struct sock_record {
     struct sock_address addresses[ADDRESSES_MAX];
 };
 
-#define SOCK_RECORD_VERSION 2u
+#define SOCK_RECORD_VERSION 3u
 /* Only the used addresses travel. */
 #define SOCK_RECORD_BYTES(count)                                                                   \
     (offsetof(struct sock_record, addresses) + (count) * sizeof(struct sock_address))
+
+/* --- rails: what each end calls the connections to the other --- */
+
+/* Connections of one pair of addresses. The first makes a lane that Open MPI knows; further ones
+ * are lanes that the PML is told of (sock_links_next). */
+#define SOCK_LINKS_MAX 8u
+/* As many as one that finds out has: the PML keeps room for each, for each peer. */
+#define SOCK_LINKS_FOUND 4u
+
+/* A rail's number: of its address in the record, and of its connection. */
+static inline uint32_t sock_rail(uint32_t address, uint32_t link)
+{
+    return link * ADDRESSES_MAX + address;
+}
 
 /* --- frames: what a connection carries --- */
 
@@ -147,6 +162,27 @@ struct sock_intake {
     bool wants_ack;
 };
 
+/* What the kernel has counted of connections. */
+struct sock_counts {
+    uint64_t arrived;   /* bytes that the other end's kernel has */
+    uint64_t busy_us;   /* time in which there was something to send, */
+    uint64_t halted_us; /* and in which the other end had no room for it */
+};
+
+/* Whether a rail gets further connections: see growth.c. */
+#define GROWTH_WINDOWS 3u /* that each decision takes */
+struct sock_growth {
+    uint64_t from_ns;       /* what follows was counted then; 0: nothing was */
+    struct sock_counts all; /* of the connections that carry, */
+    uint64_t last_arrived;  /* and of the last of them */
+    uint32_t links;         /* so many they are */
+    uint32_t tried;         /* this one is the one that is tried; 0: none was */
+    bool has_ended;         /* no other is tried */
+    double before_bytes_s;  /* what the others carried before it was tried */
+    uint32_t windows;       /* that were counted for the next decision, */
+    double bytes_s;         /* and what they add to the mean */
+};
+
 enum peer_state {
     PEER_UP,     /* may be connected or not: what is sent waits for a connection */
     PEER_FAILED, /* given up; it may be renewed once both ends have */
@@ -165,8 +201,11 @@ struct mca_btl_base_endpoint_t {
     struct sock_address theirs;
     struct seal their_secret;
     uint32_t their_rail;
-    uint32_t share;    /* so many of our lanes to it have the module's address */
-    opal_proc_t *proc; /* NULL: it called before Open MPI added it */
+    _Atomic uint32_t share; /* so many lanes to it divide what the link carries; relaxed: for plans
+                             */
+    uint32_t their_links;   /* as their record says */
+    bool is_added;          /* since growth.c looked */
+    opal_proc_t *proc;      /* NULL: it called before Open MPI added it */
 
     struct sock_socket *link;   /* NULL: not connected */
     struct sock_socket *caller; /* NULL: we do not call */
@@ -221,6 +260,8 @@ struct mca_btl_base_endpoint_t {
     struct sock_intake intake;
     const char *failure; /* why it is to be given up, by a thread that does not poll; else NULL */
 
+    struct sock_growth growth; /* P; of a first connection */
+
     struct sock_module *module;
     opal_process_name_t name;
     struct mca_btl_base_endpoint_t *next; /* in the module's table */
@@ -237,7 +278,12 @@ typedef struct mca_btl_base_endpoint_t sock_peer_t;
 
 struct sock_module {
     mca_btl_base_module_t super;
-    uint32_t rail; /* its address in our record */
+    uint32_t rail;             /* sock_rail: */
+    uint32_t address;          /* in our record, */
+    uint32_t nth;              /* and its connection, 0 for the first */
+    struct sock_module *first; /* of its rail */
+    /* Of the first: those of the further ones, made at need under the lock. Release and acquire. */
+    struct sock_module *_Atomic further[SOCK_LINKS_MAX];
     char device[ADDRESS_NAME_BYTES];
     struct sock_socket *listener;
     sock_peer_t *unreached; /* P: it was said that this one is out of reach; NULL: of none */
@@ -272,11 +318,13 @@ struct sock_state {
     _Atomic bool polling;
     _Atomic bool attention; /* a peer is to be given up */
     _Atomic bool slept;     /* a thread sleeps, or did: the kernel is asked in the next round */
-    sock_peer_t *_Atomic watched; /* the peers that the clock matters to */
-    _Atomic uint64_t clock_ms;    /* sock_now_ms; from 1 */
-    _Atomic uint32_t empty_asks;  /* since the kernel had something to tell, or sock_expect */
-    _Atomic uint32_t skips;       /* rounds to come in which nothing is looked at, */
-    _Atomic uint64_t skips_ms;    /* while the system's clock says this */
+    sock_peer_t *_Atomic watched;  /* the peers that the clock matters to */
+    _Atomic uint64_t clock_ms;     /* sock_now_ms; from 1 */
+    _Atomic uint32_t link_changes; /* how often what sock_links_next says has changed */
+    _Atomic bool links_are_taken;  /* the PML asks for it; relaxed */
+    _Atomic uint32_t empty_asks;   /* since the kernel had something to tell, or sock_expect */
+    _Atomic uint32_t skips;        /* rounds to come in which nothing is looked at, */
+    _Atomic uint64_t skips_ms;     /* while the system's clock says this */
     /* P from here on. */
     unsigned char *buffer; /* what is read goes here first, unless its place is known */
     struct sock_socket *guests, *closed;
@@ -290,6 +338,13 @@ struct sock_state {
     /* Counters that people read. */
     _Atomic uint64_t breaks, strangers;
 };
+
+/* NULL: it was not made. */
+static inline struct sock_module *sock_module_nth(struct sock_module *first, uint32_t nth)
+{
+    /* Acquire: pairs with links.c; who finds a module finds it whole. */
+    return nth == 0 ? first : atomic_load_explicit(&first->further[nth], memory_order_acquire);
+}
 
 extern struct sock_state sock;
 
@@ -314,6 +369,7 @@ static inline void sock_expect(void)
 /* By a key at random: who was not told cannot guess it. */
 BTL_FUNCTION(register_mem, sock_register_memory);
 struct sock_module *sock_module_of_rail(uint32_t rail);
+struct sock_address *sock_module_address(const struct sock_module *module);
 
 /* --- peers --- */
 
@@ -337,6 +393,11 @@ sock_peer_t *sock_peer_get(struct sock_module *module, const opal_process_name_t
 void sock_peers_visit(struct sock_module *module, bool (*visit)(sock_peer_t *peer, void *context),
                       void *context);
 void sock_peers_free(struct sock_module *module);
+/* Under its lock: Open MPI has added the process, which is there. */
+void sock_peer_know(sock_peer_t *peer, opal_proc_t *proc, const struct sock_address *theirs,
+                    const struct seal *secret, uint32_t their_rail, uint32_t their_links);
+/* Under its lock: what the links of both ends say that they carry; 0: neither says it. */
+uint32_t sock_peer_megabits(const sock_peer_t *peer);
 /* Under its lock: the clock matters to it, until sock_link_tick finds that it does not. */
 void sock_peer_watch(sock_peer_t *peer);
 /* P: takes the list of those to which the clock matters: all at once, so that none can come back
@@ -426,6 +487,8 @@ double sock_socket_round_trip_s(const struct sock_socket *socket);
 /* How long what was sent of late took to the other end's kernel. */
 double sock_socket_delay_s(const struct sock_socket *socket);
 bool sock_socket_repeats(const struct sock_socket *socket, uint64_t *sent, uint64_t *repeated);
+/* Adds what the kernel has counted of it. */
+void sock_socket_count(const struct sock_socket *socket, struct sock_counts *counts);
 
 /* link.c. P, unless it says otherwise. */
 /* Under the peer's lock, by any thread: calls the peer, unless it does so already or must wait. */
@@ -448,6 +511,28 @@ void sock_caller_event(struct sock_socket *socket);
 /* Looks at the clock for a peer that was taken from the list, and gives it up if `failure` asks for
  * that. It goes back if the clock still matters to it. */
 void sock_link_tick(sock_peer_t *peer, uint64_t now_ms);
+
+/* links.c: further connections of a rail, each a peer of a module of its own. */
+/* The nth of the rail that `first` is the first one of; NULL: the ends do not have that, or no
+ * memory. With no lock held. */
+sock_peer_t *sock_links_get(sock_peer_t *first, uint32_t nth);
+/* The same, if it was made. */
+sock_peer_t *sock_links_find(sock_peer_t *first, uint32_t nth);
+/* The extension's links_most and links_next. */
+uint32_t sock_links_most(mca_btl_base_module_t *btl, sock_peer_t *first);
+bool sock_links_next(mca_btl_base_module_t *btl, sock_peer_t *first, uint32_t nth,
+                     mca_btl_base_module_t **next, sock_peer_t **peer);
+/* Does the PML ask for them? ob1 does not. */
+bool sock_links_are_taken(void);
+/* P: one of them is connected, for the first time. */
+void sock_links_begun(sock_peer_t *peer);
+
+/* growth.c. P, with no lock held. */
+/* What a rail carried in a window, all of it and the last connection, is known. True: one more is
+ * to be tried. */
+bool sock_growth_judge(struct sock_growth *growth, uint32_t megabits, double bytes_s,
+                       double last_bytes_s);
+void sock_growth_tick(sock_peer_t *first);
 
 /* guests.c. P. */
 void sock_listener_event(struct sock_socket *socket);

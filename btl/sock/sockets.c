@@ -163,7 +163,7 @@ bool sock_listen(struct sock_module *module, struct sock_address *address, char 
 
 struct sock_socket *sock_socket_call(sock_peer_t *peer)
 {
-    const struct sock_address *ours = &sock.record.addresses[peer->module->rail];
+    const struct sock_address *ours = sock_module_address(peer->module);
     struct sockaddr_storage from, to;
     socklen_t from_length = sock_address_fill(ours, false, &from);
     socklen_t to_length = sock_address_fill(&peer->theirs, true, &to);
@@ -243,6 +243,17 @@ double sock_socket_delay_s(const struct sock_socket *socket)
     if (!info_of(socket, &info) || info.tcpi_min_rtt == UINT32_MAX)
         return 0;
     return 0.5e-6 * (info.tcpi_last_data_sent < DELAY_FRESH_MS ? info.tcpi_rtt : info.tcpi_min_rtt);
+}
+
+void sock_socket_count(const struct sock_socket *socket, struct sock_counts *counts)
+{
+    struct tcp_info info;
+
+    if (!info_of(socket, &info))
+        return;
+    counts->arrived += info.tcpi_bytes_acked;
+    counts->busy_us += info.tcpi_busy_time;
+    counts->halted_us += info.tcpi_rwnd_limited;
 }
 
 /* Less those that the other end had already: a busy processor answers late. */

@@ -337,6 +337,17 @@ struct multilane_extension {
     void (*check_by)(bool (*is_right)(struct mca_btl_base_module_t *btl,
                                       struct mca_btl_base_endpoint_t *endpoint, uint8_t tag,
                                       const void *bytes, size_t length));
+    /* All or none, of a BTL that has further connections where a lane carries less than what is
+     * below it: lanes that the BML does not know, which end with the first one's btl_del_procs and
+     * btl_finalize. How many there may ever be beside a lane that the BML knows; */
+    uint32_t (*links_most)(struct mca_btl_base_module_t *btl,
+                           struct mca_btl_base_endpoint_t *endpoint);
+    /* the nth one, from 1 (false: it is not there); */
+    bool (*links_next)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                       uint32_t nth, struct mca_btl_base_module_t **next,
+                       struct mca_btl_base_endpoint_t **next_endpoint);
+    /* and what grows before links_next says something else. */
+    const _Atomic uint32_t *link_changes;
 };
 
 #endif

@@ -3,17 +3,21 @@
  * at any byte, at either end, by an end of the stream or by a reset. It also makes reads and writes
  * shorter than asked for. SOCK_FAULTS=SEED:BREAKS:SHORTS: of 10,000 calls so many break or are cut
  * short. SOCK_FLIPS: of 10,000 reads so many bring a wrong bit, also of long ones by readv, as
- * btl/tcp reads. SOCK_PACE: the most bytes a second that a connection carries. Calls of others go
- * through: it knows those of btl/sock by their flags. */
+ * btl/tcp reads. SOCK_PACE: the most bytes a second that a connection carries. SOCK_SPEED: what the
+ * links say that they carry, in Mbit/s. Calls of others go through: it knows those of btl/sock by
+ * their flags. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -152,6 +156,24 @@ __attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *me
     if (flags == MSG_DONTWAIT && count > 0 && is_of_tcp(fd) && draw(OF) < faults.flips)
         flip(&copy, count);
     return count;
+}
+
+__attribute__((visibility("default"))) int open(const char *path, int flags, ...)
+{
+    int (*real)(const char *, int, ...);
+    const char *speed = getenv("SOCK_SPEED"), *end = strrchr(path, '/');
+    va_list more;
+
+    if (speed && end && strncmp(path, "/sys/class/net/", 15) == 0 && strcmp(end, "/speed") == 0) {
+        int fd = memfd_create("speed", MFD_CLOEXEC);
+        if (fd >= 0 && pwrite(fd, speed, strlen(speed), 0) > 0)
+            return fd;
+    }
+    *(void **) &real = dlsym(RTLD_NEXT, "open");
+    va_start(more, flags);
+    mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(more, mode_t) : 0;
+    va_end(more);
+    return real(path, flags, mode);
 }
 
 __attribute__((visibility("default"))) ssize_t readv(int fd, const struct iovec *parts, int count)

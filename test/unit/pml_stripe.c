@@ -353,6 +353,24 @@ static void a_failed_copy_does_not_slow_its_lane(void)
           (unsigned long long) lane->copy_speed.bytes_s, (unsigned long long) before);
 }
 
+/* What began when the peer had one lane was not counted; it ends when there are two. */
+static void copies_of_an_only_lane_end_beside_another(void)
+{
+    const double mbit[] = {800, 800};
+    size_t size;
+    sim_begin(1, mbit, 100000);
+    struct peer *peer = sim.sender;
+    for (int i = 0; i < 8; i++)
+        stripe_copying(&peer->lanes[0], M);
+    standin_reach(peer, standin_btl("tcp", 10000));
+    CHECK(peer_take_lanes(peer) && peer_lane_count(peer) == 2, "a second lane");
+    struct lane *lanes[] = {&peer->lanes[0], &peer->lanes[1]};
+    for (int i = 0; i < 8; i++)
+        stripe_copied(lanes[0], M);
+    stripe_copying(lanes[1], M);
+    CHECK(stripe_choose_copy(lanes, 2, M, &size) == 0, "the first is idle, the second is not");
+}
+
 #define LOAD ((size_t) 64 << 10)
 static size_t bytes_on_rail[RAILS_MAX];
 static double rail_bytes_s = 1e5;
@@ -431,5 +449,6 @@ int main(void)
     lanes_that_change_under_traffic_lose_nothing();
     a_rail_that_was_lost_gets_its_share_again();
     a_failed_copy_does_not_slow_its_lane();
+    copies_of_an_only_lane_end_beside_another();
     return check_end();
 }

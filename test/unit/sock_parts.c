@@ -122,11 +122,6 @@ static void addresses_are_paired(void)
     const struct sock_address far[] = {address(7, 2, 24), address(8, 2, 24)};
     const struct sock_address bridge[] = {address(1, 1, 24), address(9, 1, 16)};
     const struct sock_address wide[] = {address(1, 9, 16)};
-    /* Two and three connections of each (btl_sock_links). */
-    const struct sock_address twice[] = {a[1], a[2], a[1], a[2]};
-    const struct sock_address far_thrice[] = {far[0], far[1], far[0], far[1], far[0], far[1]};
-    const struct sock_address near_twice[] = {b[1], b[2], b[1], b[2]};
-    int routed[] = {0, -1, 2, -1};
 
     check_pairs("two subnets", a, 3, b, 3, false, (int[]){-1, 2, 1});
     check_pairs("the same host", a, 3, a, 3, true, (int[]){0, -1, -1});
@@ -134,12 +129,6 @@ static void addresses_are_paired(void)
     check_pairs("an address that both have", a, 3, bridge, 2, false, (int[]){-1, 1, -1});
     check_pairs("prefixes that differ", a, 3, wide, 1, false, (int[]){-1, 0, -1});
     check_pairs("none", a, 3, b, 0, false, (int[]){-1, -1, -1});
-    check_pairs("twice", twice, 4, near_twice, 4, false, (int[]){1, 0, 3, 2});
-    check_pairs("twice and thrice, by a router", twice, 4, far_thrice, 6, false, routed);
-    check_pairs("twice on one host", twice, 4, twice, 4, true, (int[]){0, -1, -1, -1});
-    CHECK(sock_addresses_share(twice, 4, routed, 0) == 2, "two share the first address");
-    routed[2] = -1;
-    CHECK(sock_addresses_share(twice, 4, routed, 0) == 1, "one has it alone");
 }
 
 static void wishes_are_checked(void)
@@ -470,6 +459,40 @@ static void rates_are_those_of_busy_rails(void)
     sock_works_close();
 }
 
+/* --- further connections --- */
+
+/* Is one more tried after the windows of a decision, in which each connection carries so much? */
+static bool is_tried(struct sock_growth *growth, uint32_t links, uint32_t megabits, double each)
+{
+    bool tries = false;
+
+    growth->links = links;
+    for (uint32_t i = 0; i < GROWTH_WINDOWS; i++) {
+        CHECK(!tries, "%u windows are too few", i);
+        tries = sock_growth_judge(growth, megabits, links * each, each);
+    }
+    return tries;
+}
+
+static void connections_are_tried_while_they_bring_something(void)
+{
+    struct sock_growth growth = {0};
+
+    CHECK(is_tried(&growth, 1, 0, 20e6), "one carries little");
+    CHECK(!is_tried(&growth, 1, 0, 20e6), "the second is not connected yet");
+    CHECK(is_tried(&growth, 2, 0, 20e6), "two carry twice as much");
+    CHECK(!is_tried(&growth, 3, 0, 15e6) && growth.has_ended, "three carry 45 where two did 40");
+    growth = (struct sock_growth){0};
+    CHECK(is_tried(&growth, 3, 0, 20e6), "the other end has made two");
+    CHECK(!is_tried(&growth, 4, 800, 20e6), "four fill the link");
+    CHECK(!growth.has_ended, "they may fill it no more");
+    CHECK(is_tried(&growth, 4, 2000, 20e6), "they do not");
+    growth = (struct sock_growth){.tried = 2, .links = 2, .before_bytes_s = 20e6};
+    for (uint32_t i = 0; i < 10 * GROWTH_WINDOWS; i++)
+        CHECK(!sock_growth_judge(&growth, 0, 20e6, 1e6), "the second is not used");
+    CHECK(!growth.has_ended, "so it says nothing");
+}
+
 int main(void)
 {
     static unsigned char stream[1u << 20];
@@ -502,6 +525,7 @@ int main(void)
     message_at_the_end_is_dropped(stream);
     clock_looks_at_peers_with_something_to_watch(stream);
     rates_are_those_of_busy_rails();
+    connections_are_tried_while_they_bring_something();
     registered_remove(NULL, handle);
     registered_finish();
     sock_peers_free(&module);

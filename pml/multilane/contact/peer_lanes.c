@@ -51,11 +51,25 @@ size_t lanes_note_read(ompi_proc_t *proc, void *note, size_t room)
     return length;
 }
 
-/* At most one lane per module, and as many as a plan knows. */
-static uint8_t most_lanes(void)
+/* Of all that the BML knows. */
+static size_t most_links(mca_bml_base_btl_array_t *all)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < mca_bml_base_btl_array_get_size(all); i++) {
+        const mca_bml_base_btl_t *entry = mca_bml_base_btl_array_get_index(all, i);
+        const struct multilane_extension *extension = lane_extension_of(entry->btl);
+        if (extension && extension->links_most)
+            most += extension->links_most(entry->btl, entry->btl_endpoint);
+    }
+    return most;
+}
+
+/* At most one lane per module and their further connections, and as many as a plan knows. */
+static uint8_t most_lanes(mca_bml_base_endpoint_t *endpoint)
 {
     size_t modules = opal_list_get_size(&mca_btl_base_modules_initialized);
-    return (uint8_t) (modules < MODEL_LANES_MAX ? modules : MODEL_LANES_MAX);
+    size_t most = modules + most_links(&endpoint->btl_send);
+    return (uint8_t) (most < MODEL_LANES_MAX ? most : MODEL_LANES_MAX);
 }
 
 /* May it break while the peer lives, and give back what it has not delivered? That is for another
@@ -139,7 +153,8 @@ static bool is_to_sum(mca_btl_base_module_t *btl)
 }
 
 /* Copies the BML's entry: its arrays shift when a lane is removed. */
-static void lane_add(struct peer *peer, uint8_t *count, const mca_bml_base_btl_t *bml_btl)
+static void lane_add(struct peer *peer, uint8_t *count, const mca_bml_base_btl_t *bml_btl,
+                     mca_btl_base_module_t *listed)
 {
     const mca_btl_base_module_t *btl = bml_btl->btl;
     if (lane_is_known(peer, *count, bml_btl) || *count == peer->lane_room)
@@ -150,6 +165,7 @@ static void lane_add(struct peer *peer, uint8_t *count, const mca_bml_base_btl_t
     mca_btl_base_module_sendi_fn_t sendi = is_exact ? btl->btl_sendi : NULL;
     *lane = (struct lane){.btl = bml_btl->btl,
                           .endpoint = bml_btl->btl_endpoint,
+                          .listed = listed,
                           .peer = peer,
                           .extension = extension,
                           .sendi = sendi,
@@ -159,7 +175,7 @@ static void lane_add(struct peer *peer, uint8_t *count, const mca_bml_base_btl_t
                           .reserve = extension ? extension->reserve : NULL,
                           .flags = bml_btl->btl_flags,
                           .index = (*count)++,
-                          .out = lane_is_to_drain(btl) ? LANE_OUT_DRAINED : 0,
+                          .out = lane_is_to_drain(listed) ? LANE_OUT_DRAINED : 0,
                           .in_place = extension && extension->prepare_in_place,
                           .largest = btl->btl_max_send_size};
     if (is_to_sum(bml_btl->btl))
@@ -182,6 +198,33 @@ static bool is_replaced(const char *name, mca_bml_base_btl_array_t *all)
     return has_shm && !named_btl_is_asked_for(name);
 }
 
+/* As it is known of one of the first `count` lanes. */
+static float round_trip_of(const struct peer *peer, uint8_t count, const mca_btl_base_module_t *btl)
+{
+    for (uint8_t i = 0; i < count; i++)
+        if (peer->lanes[i].btl == btl)
+            return peer->lanes[i].round_trip_s;
+    return 0;
+}
+
+/* The lanes that its BTL has made beside this one. */
+static void links_add(struct peer *peer, uint8_t *count, const mca_bml_base_btl_t *first)
+{
+    const struct multilane_extension *extension = lane_extension_of(first->btl);
+    mca_bml_base_btl_t next = *first;
+    if (!extension || !extension->links_next)
+        return;
+    atomic_store_explicit(&peer->link_changes, extension->link_changes, memory_order_relaxed);
+    for (uint32_t nth = 1;
+         extension->links_next(first->btl, first->btl_endpoint, nth, &next.btl, &next.btl_endpoint);
+         nth++) {
+        uint8_t before = *count;
+        lane_add(peer, count, &next, first->btl);
+        if (*count > before)
+            peer->lanes[before].round_trip_s = round_trip_of(peer, before, first->btl);
+    }
+}
+
 static void lanes_add(struct peer *peer, uint8_t *count, mca_bml_base_btl_array_t *array,
                       mca_bml_base_btl_array_t *all)
 {
@@ -189,7 +232,17 @@ static void lanes_add(struct peer *peer, uint8_t *count, mca_bml_base_btl_array_
     for (size_t i = 0; i < size; i++) {
         const mca_bml_base_btl_t *entry = mca_bml_base_btl_array_get_index(array, i);
         if (!is_replaced(lane_name_of(entry->btl), all))
-            lane_add(peer, count, entry);
+            lane_add(peer, count, entry, entry->btl);
+    }
+}
+
+/* Behind all others, for which there is room first. */
+static void all_links_add(struct peer *peer, uint8_t *count, mca_bml_base_btl_array_t *all)
+{
+    for (size_t i = 0; i < mca_bml_base_btl_array_get_size(all); i++) {
+        const mca_bml_base_btl_t *entry = mca_bml_base_btl_array_get_index(all, i);
+        if (!is_replaced(lane_name_of(entry->btl), all))
+            links_add(peer, count, entry);
     }
 }
 
@@ -334,7 +387,7 @@ bool peer_take_lanes(struct peer *peer)
     if (!endpoint)
         return false;
     if (!peer->lanes) {
-        peer->lane_room = most_lanes();
+        peer->lane_room = most_lanes(endpoint);
         peer->lanes = calloc(peer->lane_room, sizeof(*peer->lanes));
         if (!peer->lanes)
             return false;
@@ -343,6 +396,7 @@ bool peer_take_lanes(struct peer *peer)
         peer->device_lane = device_lane_new(peer);
     lanes_add(peer, &count, &endpoint->btl_eager, &endpoint->btl_send);
     lanes_add(peer, &count, &endpoint->btl_send, &endpoint->btl_send);
+    all_links_add(peer, &count, &endpoint->btl_send);
     lanes_return(peer, before, count);
     /* Release, against peer_lane_of: lanes are whole when they are found. */
     atomic_store_explicit(&peer->lane_count, count, memory_order_release);
@@ -386,8 +440,11 @@ static bool round_trips_ask(const struct peer *peer, bool *all)
         struct lane *lane = &peer->lanes[i];
         if (!lane->extension || !lane->extension->round_trip_s || lane->round_trip_s > 0)
             continue;
+        /* Of connections of one rail the same is known, so that none counts as better. */
         lane->round_trip_s =
-            round_trip_step(lane->extension->round_trip_s(lane->btl, lane->endpoint));
+            lane->listed != lane->btl
+                ? round_trip_of(peer, lane->index, lane->listed)
+                : round_trip_step(lane->extension->round_trip_s(lane->btl, lane->endpoint));
         is_new = is_new || lane->round_trip_s > 0;
         *all = *all && lane->round_trip_s > 0;
     }
@@ -406,6 +463,22 @@ void peer_ask_network(struct peer *peer)
                           memory_order_relaxed);
     multilane_unlock();
     plan_change_raise(peer, before);
+}
+
+void peer_follow_links(struct peer *peer)
+{
+    multilane_lock();
+    uint8_t before = peer_lane_count(peer);
+    const struct peer_class *class = peer_class_now(peer);
+    /* Acquire, against the BTL's release: what has changed is there to be asked for. */
+    uint32_t changes = atomic_load_explicit(
+        atomic_load_explicit(&peer->link_changes, memory_order_relaxed), memory_order_acquire);
+    bool follows = peer_is_reachable(peer) && !peer->is_self && peer_take_lanes(peer);
+    atomic_store_explicit(&peer->links_followed, changes, memory_order_relaxed);
+    multilane_unlock();
+    plan_change_raise(peer, class);
+    for (uint8_t i = before; follows && i < peer_lane_count(peer); i++)
+        lane_try(&peer->lanes[i]); /* from now on it is looked at */
 }
 
 struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl)

@@ -43,11 +43,26 @@ static inline void peer_meet_device(struct peer *peer, const struct memory *memo
 
 void peer_ask_network(struct peer *peer);
 
+/* A large message goes to the peer or comes from it: its lanes and plan follow what their BTL says
+ * of further connections. No lock is held. */
+void peer_follow_links(struct peer *peer);
+
+static inline void peer_meet_links(struct peer *peer)
+{
+    const _Atomic uint32_t *changes =
+        atomic_load_explicit(&peer->link_changes, memory_order_relaxed);
+    if (changes && OPAL_UNLIKELY(atomic_load_explicit(changes, memory_order_relaxed) !=
+                                 atomic_load_explicit(&peer->links_followed, memory_order_relaxed)))
+        peer_follow_links(peer);
+}
+
 static inline void peer_meet_network(struct peer *peer, size_t size)
 {
-    if (OPAL_UNLIKELY(size >= NETWORK_ASK_BYTES &&
-                      atomic_load_explicit(&peer->network_asks, memory_order_relaxed) <
-                          NETWORK_ASKS_MOST))
+    if (OPAL_LIKELY(size < NETWORK_ASK_BYTES))
+        return;
+    peer_meet_links(peer);
+    if (OPAL_UNLIKELY(atomic_load_explicit(&peer->network_asks, memory_order_relaxed) <
+                      NETWORK_ASKS_MOST))
         peer_ask_network(peer);
 }
 

@@ -140,6 +140,8 @@ struct lane {
     _Atomic bool lost;             /* send nothing on it; see lane_leave_out */
     _Atomic uint8_t out;           /* enum lane_cause; see lane_leave_out */
     _Atomic bool is_worse;         /* than it was; relaxed, for reports: liveness/worse.c */
+    mca_btl_base_module_t
+        *listed; /* that the BML knows: this one, or it is a further one of that */
 };
 
 /* Memory registered with one lane, for a get or put of the other end. */

@@ -32,7 +32,7 @@ uint64_t drain_done(void)
 
 static void kept_say(const struct lane *lane)
 {
-    uint64_t bit = UINT64_C(1) << lane_number(lane->btl);
+    uint64_t bit = UINT64_C(1) << lane_number(lane->listed);
     if (!(drain.said & bit))
         opal_output(0,
                     "multilane: lane %s is not drained toward rank %u: no other lane leads there. "
@@ -61,7 +61,7 @@ static void drain_peer(struct peer *peer, void *unused)
     (void) unused;
     for (int i = 0; i < peer_lane_count(peer) && !peer_is_lost(peer); i++) {
         struct lane *lane = &peer->lanes[i];
-        bool is_wanted = lane_is_to_drain(lane->btl);
+        bool is_wanted = lane_is_to_drain(lane->listed);
         if (is_wanted != lane_is_out(lane, LANE_OUT_DRAINED) || (is_wanted && !lane_is_lost(lane)))
             lane_leave_out(lane, LANE_OUT_DRAINED, is_wanted);
         if (!is_wanted || lane_is_lost(lane))

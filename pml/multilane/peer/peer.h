@@ -42,6 +42,10 @@ struct peer {
     /* The lane of device memory, which carries no messages and is not in BML r2 nor in `lanes`;
      * or null. */
     struct lane *device_lane;
+    /* How often the BTL has changed what it says of further connections, and up to which change its
+     * lanes follow that. */
+    const _Atomic uint32_t *_Atomic link_changes; /* null: none has any; relaxed */
+    _Atomic uint32_t links_followed;
     _Atomic uint32_t device_changes; /* what is known of devices, as its plan has it; relaxed */
     _Atomic uint32_t heard_before;   /* by timer.c: the next message in turn, when it last sent */
 

@@ -64,9 +64,9 @@ double stripe_seen_speed(const struct lane *lane, bool copies)
 /* Bytes that were written off and then reported would make it negative for a moment. */
 static uint64_t under_way(const struct lane_speed *speed)
 {
-    uint64_t unseen = speed_load(&speed->sent) - speed_load(&speed->seen);
-    uint64_t written_off = speed_load(&speed->written_off);
-    return unseen > written_off ? unseen - written_off : 0;
+    uint64_t sent = speed_load(&speed->sent);
+    uint64_t gone = speed_load(&speed->seen) + speed_load(&speed->written_off);
+    return sent > gone ? sent - gone : 0;
 }
 
 void stripe_lane_lost(struct lane *lane)
@@ -282,9 +282,11 @@ void stripe_copied(struct lane *lane, size_t size)
 {
     if (peer_lane_count(lane->peer) == 1)
         return;
-    speed_seen(&lane->copy_speed,
-               atomic_fetch_add_explicit(&lane->copy_speed.seen, size, memory_order_relaxed) +
-                   size);
+    struct lane_speed *speed = &lane->copy_speed;
+    uint64_t seen = atomic_fetch_add_explicit(&speed->seen, size, memory_order_relaxed) + size;
+    if (OPAL_UNLIKELY(seen > speed_load(&speed->sent))) /* it began when there was one lane */
+        speed_store(&speed->sent, seen);
+    speed_seen(speed, seen);
 }
 
 void stripe_copy_failed(struct lane *lane, size_t size)

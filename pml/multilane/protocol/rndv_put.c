@@ -40,6 +40,7 @@ static const struct route *put_route(const struct recv_request *request)
 static bool rndv_put_offer(struct recv_request *request, char *place, const struct arrival *arrival)
 {
     const uint32_t access = MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE;
+    peer_meet_links(recv_request_peer(request));
     const struct route *route = put_route(request);
     struct lane *lane = arrival->lane;
     if (route)

@@ -330,7 +330,7 @@ static void reach_add(struct peer *peer, void *with)
         row->peers++;
         row->down += is_down(lane);
         row->worse += lane_is_worse(lane);
-        row->number = lane_number(lane->btl);
+        row->number = lane_number(lane->listed);
         row->drained += is_drained(lane);
         row->kept += lane_is_out(lane, LANE_OUT_DRAINED) && !lane_is_lost(lane);
         row->busy += is_drained(lane) && is_busy(lane);
