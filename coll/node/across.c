@@ -18,6 +18,9 @@
 #define PIECES_GOING  4
 /* What a node's processes exchange at once goes through its memory. */
 #define NODE_BYTES ((size_t) 64 << 10)
+/* In MPI_Allgather up to so many bytes of all are told to a node at once, with its own, which its
+ * processes have: that takes less than to tell what lies before those and behind them. */
+#define TOLD_BYTES ((size_t) 16 << 10)
 /* In MPI_Alltoall all that the processes of a node give comes to each of them. */
 #define ALLTOALL_BYTES ((size_t) 128 << 10)
 
@@ -367,6 +370,8 @@ static int gather_by_place(const struct levels *levels, const struct blocks *blo
     if (status == OMPI_SUCCESS && levels->leaders)
         status = CALL(levels->leaders, allgather, MPI_IN_PLACE, 0, MPI_BYTE, all,
                       (compat_count) (end - begin), MPI_BYTE);
+    if (status == OMPI_SUCCESS && whole <= TOLD_BYTES)
+        return node_tell(levels, all, whole, 0);
     if (status == OMPI_SUCCESS)
         status = node_tell(levels, all, begin, 0);
     return status == OMPI_SUCCESS ? node_tell(levels, all + end, whole - end, 0) : status;
