@@ -31,7 +31,7 @@
 /* If none does, the user is told after so long what is waited for. */
 #define SAY_MS 2000u
 /* A further connection that is only tried is called for so long. */
-#define VAIN_MS 500u
+#define VAIN_MS 10000u
 /* So many connections in a row that bring nothing right are the other end's fault. */
 #define WRONGS_MOST 3u
 /* What was received is told after so long, if nothing else tells it. */
