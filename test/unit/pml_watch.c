@@ -10,6 +10,7 @@
 #include "base/own_page.h"
 #include "base/parameters.h"
 #include "base/tool_events.h"
+#include "lane/waiting.h"
 #include "lanes_standin.h"
 #include "liveness/errors.h"
 #include "liveness/liveness.h"
@@ -540,9 +541,25 @@ static void test_quiet_lane_is_asked_and_closed(void)
     end();
 }
 
+static void test_sleeps_between_calls_are_time(void)
+{
+    begin();
+    uint64_t began = active_time_ns();
+    atomic_store(&waiting.shares, true);
+    for (int i = 0; i < 100; i++) {
+        standin_now_ns += 10 * MILLISECOND;
+        progress_standin_run();
+    }
+    atomic_store(&waiting.shares, false);
+    CHECK(active_time_ns() - began >= 900 * MILLISECOND, "%llu ns of a second",
+          (unsigned long long) (active_time_ns() - began));
+    end();
+}
+
 int main(void)
 {
     around_begin();
+    test_sleeps_between_calls_are_time();
     test_lost_when_no_lane_comes_back();
     test_kept_when_the_last_lane_comes_back();
     test_kept_while_it_computes();

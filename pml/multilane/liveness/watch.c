@@ -21,6 +21,7 @@
 #include "base/parameters.h"
 #include "base/tool_events.h"
 #include "contact/peer_lanes.h"
+#include "lane/waiting.h"
 #include "liveness/errors.h"
 #include "liveness/liveness.h"
 #include "liveness/lost.h"
@@ -517,9 +518,12 @@ static void watch_all(void)
     }
 }
 
-/* Losing one call is harmless. */
+/* Does this call do nothing? Where waits sleep, one lasts too long for that. Losing one is
+ * harmless. */
 static bool is_quiet_call(void)
 {
+    if (waiting_shares())
+        return false;
     uint32_t calls = atomic_load_explicit(&watch.calls, memory_order_relaxed);
 
     atomic_store_explicit(&watch.calls, calls + 1, memory_order_relaxed);

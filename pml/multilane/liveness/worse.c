@@ -199,7 +199,7 @@ static void reserve_begin(struct lane *lane, uint64_t now)
     lane_leave_out(lane, LANE_OUT_WORSE, true);
 }
 
-/* Names it once. */
+/* Names it once; of several connections of a rail only the first. */
 static void become_worse(struct lane *lane, const char *why)
 {
     struct lane_history *history = history_of(lane);
@@ -207,7 +207,7 @@ static void become_worse(struct lane *lane, const char *why)
         return;
     why_set(lane, why);
     atomic_store_explicit(&lane->is_worse, true, memory_order_relaxed); /* lane_is_worse */
-    if (history->said < SAID_MAX)
+    if (lane->listed == lane->btl && history->said < SAID_MAX)
         lane_say(lane,
                  lane_is_lost(lane) ? "has become worse, and is kept in reserve"
                                     : "has become worse, and is used by its new speed",

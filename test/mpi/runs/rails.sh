@@ -124,18 +124,19 @@ rails_calibrate() {
 
 # A rail that slows to a tenth, or loses one packet in a hundred: it is named within 10 s with the number that
 # changed, by either end, and the job has what the good one gives. No sentence before, nor of the good one. 35 s
-# each, of which 12 make a history; not in a short run.
+# each, of which 12 make a history; not in a short run. One connection a rail: its links say that they carry more.
 # shellcheck disable=SC2086
 rails_worse() { # EVENT REGEX
     local output
     output=$(rails_run 2 300,300 --begin "window 4000000" --at "12:$1" -- $one_each --bind-to none $sock \
-        --mca pml_multilane_explain 1 -- "$build/test/bench/rails_measure" $(printf 'window:4000000:4 %.0s' {1..23}) 2>&1) || {
+        --mca btl_sock_links 1 --mca pml_multilane_explain 1 -- "$build/test/bench/rails_measure" \
+        $(printf 'window:4000000:4 %.0s' {1..23}) 2>&1) || {
         printf '%s\n' "$output"
         return 1
     }
     printf '%s\n' "$output"
     grep -Eq "  sock:rail1 to rank 1 (is kept in reserve|has become worse): it (carries|sends)" <<<"$output" || return 1
-    awk -v event=" (slow|lose) rail 1" -v sentence="lane sock:rail1 .2 of [0-9]. to rank [01] .* has become worse, $2" '
+    awk -v event=" (slow|lose) rail 1" -v sentence="lane sock:rail1 .2 of 2. to rank [01] .* has become worse, $2" '
         $0 ~ event { windows = 0 }
         /^window/ { windows++; last = $3 }
         /multilane: lane .* has become worse/ { said++; good += $0 ~ sentence && windows <= 10 }
