@@ -28,7 +28,8 @@ part_run() {
         # The PML's unit tests replace functions of Open MPI, which differ; the others know none.
         # shellcheck disable=SC2016
         check "$part.unit" root_run "$suite" 'cd /build && export MULTILANE_WALKS=${MULTILANE_LONG:-no} &&
-            make -j$(nproc) check TESTS='"'\$(pml_tests) \$(job_tests)'"
+            tests="\$(pml_tests) \$(job_tests)" &&
+            make -j$(nproc) check TESTS="$tests" check_PROGRAMS="$tests"'
         $sudo rm -f "$root/build/results" "$root/build/results.end"
         # shellcheck disable=SC2016
         root_run "$suite" "results=/build/results logs=/build/logs MULTILANE_BUILD=/build
@@ -60,5 +61,9 @@ series_build_in_root() {
         fi
         make -j$(nproc)
         make install
-        make -j$(nproc) check TESTS='
+        # Of the unit tests those that part_run runs; with --long all are built.
+        programs="\$(filter-out test/unit/%,\$(check_PROGRAMS)) \$(pml_tests) \$(job_tests)"
+        [ -z "${MULTILANE_LONG:-}" ] || programs="\$(check_PROGRAMS)"
+        programs=$(printf "include Makefile\nshow:\n\t@echo %s\n" "$programs" | make -s -f - show)
+        make -j$(nproc) check TESTS= check_PROGRAMS="$programs"'
 }
