@@ -31,6 +31,12 @@ mca_btl_base_registration_handle_t *sock_register_memory(mca_btl_base_module_t *
     return host_random(&key, sizeof(key)) ? registered_add(base, size, flags, key) : NULL;
 }
 
+struct sock_module *sock_module_nth(struct sock_module *first, uint32_t nth)
+{
+    /* Acquire: pairs with links.c; who finds a module finds it whole. */
+    return nth == 0 ? first : atomic_load_explicit(&first->further[nth], memory_order_acquire);
+}
+
 struct sock_module *sock_module_of_rail(uint32_t rail)
 {
     for (uint32_t i = 0; i < sock.module_count; i++)

@@ -339,13 +339,6 @@ struct sock_state {
     _Atomic uint64_t breaks, strangers;
 };
 
-/* NULL: it was not made. */
-static inline struct sock_module *sock_module_nth(struct sock_module *first, uint32_t nth)
-{
-    /* Acquire: pairs with links.c; who finds a module finds it whole. */
-    return nth == 0 ? first : atomic_load_explicit(&first->further[nth], memory_order_acquire);
-}
-
 extern struct sock_state sock;
 
 #define SOCK_SAY(...) opal_output(0, "btl/sock: " __VA_ARGS__)
@@ -369,6 +362,8 @@ static inline void sock_expect(void)
 /* By a key at random: who was not told cannot guess it. */
 BTL_FUNCTION(register_mem, sock_register_memory);
 struct sock_module *sock_module_of_rail(uint32_t rail);
+/* Of the rail of `first` that of the nth connection; NULL: it was not made. */
+struct sock_module *sock_module_nth(struct sock_module *first, uint32_t nth);
 struct sock_address *sock_module_address(const struct sock_module *module);
 
 /* --- peers --- */
