@@ -369,6 +369,7 @@ static void copies_of_an_only_lane_end_beside_another(void)
         stripe_copied(lanes[0], M);
     stripe_copying(lanes[1], M);
     CHECK(stripe_choose_copy(lanes, 2, M, &size) == 0, "the first is idle, the second is not");
+    CHECK(stripe_seen_speed(lanes[0], true) == 0, "nothing says how fast it is");
 }
 
 #define LOAD ((size_t) 64 << 10)

@@ -219,12 +219,17 @@ int stripe_choose_copy(struct lane *const *lanes, int count, size_t total, size_
     return has_enough(&lanes[choice.index]->copy_speed) ? -1 : choice.index;
 }
 
+/* What is seen from here on says how fast it is. */
+static void since_now(struct lane_speed *speed)
+{
+    speed_store(&speed->since_bytes, speed_load(&speed->seen));
+    speed_store(&speed->since_ns, clock_now_ns());
+}
+
 static void speed_sent(struct lane_speed *speed, size_t size)
 {
-    if (under_way(speed) == 0) { /* it was idle: measure from here */
-        speed_store(&speed->since_bytes, speed_load(&speed->seen));
-        speed_store(&speed->since_ns, clock_now_ns());
-    }
+    if (under_way(speed) == 0) /* it was idle */
+        since_now(speed);
     atomic_fetch_add_explicit(&speed->sent, size, memory_order_relaxed);
 }
 
@@ -284,8 +289,11 @@ void stripe_copied(struct lane *lane, size_t size)
         return;
     struct lane_speed *speed = &lane->copy_speed;
     uint64_t seen = atomic_fetch_add_explicit(&speed->seen, size, memory_order_relaxed) + size;
-    if (OPAL_UNLIKELY(seen > speed_load(&speed->sent))) /* it began when there was one lane */
+    if (OPAL_UNLIKELY(seen > speed_load(&speed->sent))) { /* it began when there was one lane */
         speed_store(&speed->sent, seen);
+        since_now(speed);
+        return;
+    }
     speed_seen(speed, seen);
 }
 
@@ -295,8 +303,7 @@ void stripe_copy_failed(struct lane *lane, size_t size)
     if (peer_lane_count(lane->peer) == 1)
         return;
     atomic_fetch_sub_explicit(&speed->sent, size, memory_order_relaxed);
-    speed_store(&speed->since_bytes, speed_load(&speed->seen));
-    speed_store(&speed->since_ns, clock_now_ns());
+    since_now(speed);
 }
 
 void stripe_not_copying(struct lane *lane, size_t size)
