@@ -63,8 +63,8 @@ static const struct param params[] = {
      "the interfaces to use, by name or subnet, as eth0,10.1.0.0/16; after ^ all but these; or "
      "auto: all that are up"},
     {"links", PARAM_INT, &sock.links, "0 to 8",
-     "connections of each rail to another node, each of them a lane; 0: one, and further ones "
-     "where it carries less than its link says and each of them makes that more"},
+     "connections of each rail to another node, each of them a lane; 0: one, and while a further "
+     "one makes the rail faster up to 4"},
     {"lost_s", PARAM_INT, &sock.lost_s, "1 to 2147483",
      "so many seconds a process may be out of reach over its only rail before its lane counts as "
      "lost; meanwhile what is sent to it waits"},

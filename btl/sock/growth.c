@@ -20,7 +20,7 @@
  * take. */
 #define FILLED 0.7
 /* A further connection brings something where that is at least that part of what each of the others
- * carried, in the mean of so many windows. */
+ * carried, in the mean of GROWTH_WINDOWS windows. */
 #define BRINGS_LEAST 0.5
 /* A window counts if it carried at least that part of its share: the PML uses it from the next
  * large message on. */

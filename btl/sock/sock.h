@@ -55,7 +55,7 @@ struct sock_record {
 /* Connections of one pair of addresses. The first makes a lane that Open MPI knows; further ones
  * are lanes that the PML is told of (sock_links_next). */
 #define SOCK_LINKS_MAX 8u
-/* As many as one that finds out has: the PML keeps room for each, for each peer. */
+/* At most so many where the user fixes no number: the PML keeps room for each, for each peer. */
 #define SOCK_LINKS_FOUND 4u
 
 /* A rail's number: of its address in the record, and of its connection. */
@@ -176,7 +176,7 @@ struct sock_growth {
     struct sock_counts all; /* of the connections that carry, */
     uint64_t last_arrived;  /* and of the last of them */
     uint32_t links;         /* so many they are */
-    uint32_t tried;         /* this one is the one that is tried; 0: none was */
+    uint32_t tried;         /* the last that was tried, the first is 1; 0: none was */
     bool has_ended;         /* no other is tried */
     double before_bytes_s;  /* what the others carried before it was tried */
     uint32_t windows;       /* that were counted for the next decision, */
@@ -201,11 +201,11 @@ struct mca_btl_base_endpoint_t {
     struct sock_address theirs;
     struct seal their_secret;
     uint32_t their_rail;
-    _Atomic uint32_t share; /* so many lanes to it divide what the link carries; relaxed: for plans
-                             */
-    uint32_t their_links;   /* as their record says */
-    bool is_added;          /* since growth.c looked */
-    opal_proc_t *proc;      /* NULL: it called before Open MPI added it */
+    /* So many connections to it divide what the link carries. Relaxed: for plans. */
+    _Atomic uint32_t share;
+    uint32_t their_links; /* as their record says */
+    bool is_added;        /* since growth.c looked */
+    opal_proc_t *proc;    /* NULL: it called before Open MPI added it */
 
     struct sock_socket *link;   /* NULL: not connected */
     struct sock_socket *caller; /* NULL: we do not call */

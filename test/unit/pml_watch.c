@@ -10,7 +10,6 @@
 #include "base/own_page.h"
 #include "base/parameters.h"
 #include "base/tool_events.h"
-#include "lane/waiting.h"
 #include "lanes_standin.h"
 #include "liveness/errors.h"
 #include "liveness/liveness.h"
@@ -541,25 +540,29 @@ static void test_quiet_lane_is_asked_and_closed(void)
     end();
 }
 
-static void test_sleeps_between_calls_are_time(void)
+/* As of a wait that spins, of a program that tests now and then, and of a wait that sleeps. */
+static void test_time_passes_however_often_it_is_looked(void)
 {
+    static const uint64_t pauses_ns[] = {1000, 100000, MILLISECOND, 10 * MILLISECOND};
+
     begin();
-    uint64_t began = active_time_ns();
-    atomic_store(&waiting.shares, true);
-    for (int i = 0; i < 100; i++) {
-        standin_now_ns += 10 * MILLISECOND;
-        progress_standin_run();
+    for (size_t i = 0; i < sizeof(pauses_ns) / sizeof(pauses_ns[0]); i++) {
+        uint64_t began = active_time_ns();
+        for (uint64_t passed_ns = 0; passed_ns < 1000 * MILLISECOND; passed_ns += pauses_ns[i]) {
+            standin_now_ns += pauses_ns[i];
+            progress_standin_run();
+        }
+        CHECK(active_time_ns() - began >= 850 * MILLISECOND,
+              "%llu ns of a second, with calls %llu ns apart",
+              (unsigned long long) (active_time_ns() - began), (unsigned long long) pauses_ns[i]);
     }
-    atomic_store(&waiting.shares, false);
-    CHECK(active_time_ns() - began >= 900 * MILLISECOND, "%llu ns of a second",
-          (unsigned long long) (active_time_ns() - began));
     end();
 }
 
 int main(void)
 {
     around_begin();
-    test_sleeps_between_calls_are_time();
+    test_time_passes_however_often_it_is_looked();
     test_lost_when_no_lane_comes_back();
     test_kept_when_the_last_lane_comes_back();
     test_kept_while_it_computes();

@@ -21,7 +21,6 @@
 #include "base/parameters.h"
 #include "base/tool_events.h"
 #include "contact/peer_lanes.h"
-#include "lane/waiting.h"
 #include "liveness/errors.h"
 #include "liveness/liveness.h"
 #include "liveness/lost.h"
@@ -46,10 +45,12 @@
 #define RENEW_AFTER 2
 /* How often the other end of a broken lane is told, so that its fence holds. */
 #define NOTE_NS (20 * MILLISECOND)
-/* How often to look at all peers; and how many calls of progress in between do not even read the
- * clock. */
-#define QUIET_NS    SECOND
-#define QUIET_CALLS 64
+/* How often to look at all peers. */
+#define QUIET_NS SECOND
+/* Calls of progress that follow fast, less than that after a look, do not even read the clock, but
+ * for one in so many. */
+#define FAST_NS    MILLISECOND
+#define FAST_CALLS 64u
 
 /* How many changes of one lane are printed. */
 #define SAID_MAX 6
@@ -60,7 +61,7 @@ static struct {
     uint64_t quiet_ns;      /* last look at all peers, */
     uint64_t met_ns;        /* at unmet senders, */
     uint64_t lanes_ns;      /* and at lanes that say nothing */
-    _Atomic uint32_t calls; /* calls of progress while none is looked at */
+    _Atomic uint32_t skips; /* calls of progress to come that do nothing */
     _Atomic bool inside;    /* a thread is in watch_all */
 } watch;
 
@@ -490,6 +491,8 @@ static void lanes_look(struct peer *peer, void *unused)
 static void watch_all(void)
 {
     uint64_t system = clock_now_ns(), passed = system - watch.looked_ns;
+    atomic_store_explicit(&watch.skips, passed < FAST_NS ? FAST_CALLS - 1 : 0,
+                          memory_order_relaxed);
     if (passed < LOOK_NS)
         return;
     watch.looked_ns = system;
@@ -518,16 +521,14 @@ static void watch_all(void)
     }
 }
 
-/* Does this call do nothing? Where waits sleep, one lasts too long for that. Losing one is
- * harmless. */
-static bool is_quiet_call(void)
+/* Losing one is harmless. */
+static bool is_skipped(void)
 {
-    if (waiting_shares())
-        return false;
-    uint32_t calls = atomic_load_explicit(&watch.calls, memory_order_relaxed);
+    uint32_t left = atomic_load_explicit(&watch.skips, memory_order_relaxed);
 
-    atomic_store_explicit(&watch.calls, calls + 1, memory_order_relaxed);
-    return calls % QUIET_CALLS != 0;
+    if (left > 0)
+        atomic_store_explicit(&watch.skips, left - 1, memory_order_relaxed);
+    return left > 0;
 }
 
 static __attribute__((noinline)) void look(void)
@@ -543,7 +544,7 @@ static __attribute__((noinline)) void look(void)
 int watch_progress(void)
 {
     /* Without the lock: the next call sees what is added now. */
-    if (!is_quiet_call() || schedule_has_any())
+    if (!is_skipped() || schedule_has_any())
         look();
     return 0;
 }
