@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds out whether a rail carries more by further connections, as a network may give each less
  * than the link. While much waits for a rail that carries less than its link says, one more
- * connection is tried. If the rail carries more by it, the next one is tried. One that brings
- * nothing stays, as it costs nothing, and no other is tried. */
+ * connection is tried. If the rail carries more by it, the next one is tried. One that again and
+ * again brings nothing stays, as it costs nothing, and no other is tried. */
 #include "btl/sock/sock.h"
 
 #include <sys/resource.h>
@@ -100,9 +100,12 @@ bool sock_growth_judge(struct sock_growth *growth, uint32_t megabits, double byt
         return false;
     const double mean_bytes_s = growth->bytes_s;
     growth->bytes_s = growth->windows = 0;
-    growth->has_ended = is_trial && brought_nothing(growth, mean_bytes_s);
-    if (growth->has_ended || fills_link(megabits, mean_bytes_s))
+    const bool was_vain = is_trial && brought_nothing(growth, mean_bytes_s);
+    growth->vain_means += was_vain;
+    growth->has_ended = growth->vain_means == GROWTH_VAIN_MEANS;
+    if (was_vain || fills_link(megabits, mean_bytes_s))
         return false;
+    growth->vain_means = 0;
     growth->before_bytes_s = mean_bytes_s;
     growth->tried = growth->links + 1;
     return true;

@@ -170,7 +170,9 @@ struct sock_counts {
 };
 
 /* Whether a rail gets further connections: see growth.c. */
-#define GROWTH_WINDOWS 3u /* that each decision takes */
+#define GROWTH_WINDOWS    3u /* whose mean each decision takes */
+#define GROWTH_VAIN_MEANS 4u /* after which a connection is the last one: others use the
+                              * processors, or the PML divides as before it */
 struct sock_growth {
     uint64_t from_ns;       /* what follows was counted then; 0: nothing was */
     struct sock_counts all; /* of the connections that carry, */
@@ -181,6 +183,7 @@ struct sock_growth {
     double before_bytes_s;  /* what the others carried before it was tried */
     uint32_t windows;       /* that were counted for the next decision, */
     double bytes_s;         /* and what they add to the mean */
+    uint32_t vain_means;    /* in which the last that was tried brought nothing */
 };
 
 enum peer_state {

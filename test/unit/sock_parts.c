@@ -481,7 +481,11 @@ static void connections_are_tried_while_they_bring_something(void)
     CHECK(is_tried(&growth, 1, 0, 20e6), "one carries little");
     CHECK(!is_tried(&growth, 1, 0, 20e6), "the second is not connected yet");
     CHECK(is_tried(&growth, 2, 0, 20e6), "two carry twice as much");
-    CHECK(!is_tried(&growth, 3, 0, 15e6) && growth.has_ended, "three carry 45 where two did 40");
+    CHECK(!is_tried(&growth, 3, 0, 15e6) && !growth.has_ended, "three carry 45 where two did 40");
+    CHECK(is_tried(&growth, 3, 0, 18e6), "they had begun late");
+    for (uint32_t i = 1; i <= GROWTH_VAIN_MEANS; i++)
+        CHECK(!is_tried(&growth, 4, 0, 14e6) && growth.has_ended == (i == GROWTH_VAIN_MEANS),
+              "four carry 56 where three did 54, %u times", i);
     growth = (struct sock_growth){0};
     CHECK(is_tried(&growth, 3, 0, 20e6), "the other end has made two");
     CHECK(!is_tried(&growth, 4, 800, 20e6), "four fill the link");

@@ -370,13 +370,13 @@ rails_sock_links() {
     [ "${speeds[0]:-0}" -gt 10000000 ] && [ "${speeds[0]}" -lt 25000000 ] && [ "${speeds[1]:-0}" -gt 50000000 ] &&
         [ "${speeds[2]:-0}" -gt $((3 * speeds[0])) ]
 }
-# A rail that one connection fills has one; where two carry no more than one, there is no third. 4 s.
+# A rail that one connection fills has one; where two carry no more than one, there is no third. 9 s.
 rails_sock_full() {
     local output window=window:262144:32
     output=$(rails_sock_paced 800 "$window $window") || { printf '%s\n' "$output"; return 1; }
     printf '%s\n' "$output"
     ! grep -q 'is tried' <<<"$output" || return 1
-    output=$(rails_sock_paced 400 "$window $window") || { printf '%s\n' "$output"; return 1; }
+    output=$(rails_sock_paced 400 "$window $window $window $window") || { printf '%s\n' "$output"; return 1; }
     printf '%s\n' "$output"
     grep -q 'connection 2 is the last one' <<<"$output" && ! grep -q 'connection 3 is tried' <<<"$output"
 }
