@@ -80,6 +80,8 @@ static int attributes(mca_btl_base_module_t *btl, sock_peer_t *peer,
     out->copied_max_bytes = btl->btl_max_send_size;
     out->zcopied_max_bytes = btl->btl_put_limit;
     OPAL_THREAD_LOCK(&peer->lock);
+    /* If each end has given up another rail, each waits in the one that it gave up first. */
+    out->capabilities |= peer->is_outlived ? MULTILANE_CAN_RENEW : 0;
     cost_fill(wire_bytes_s(peer), LATENCY_S, out);
     OPAL_THREAD_UNLOCK(&peer->lock);
     memcpy(out->device, module_of(btl)->device, ADDRESS_NAME_BYTES);

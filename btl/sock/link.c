@@ -331,6 +331,7 @@ static void session_heard(sock_peer_t *peer, const struct greeting *heard)
         peer->fenced = false;
         return;
     }
+    peer->is_outlived = true;
     sock_peer_fenced(peer, heard->past_session == peer->session ? heard->past_have : 0);
     sock_link_give_up(peer, "the other end has given it up");
 }

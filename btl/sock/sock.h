@@ -224,7 +224,8 @@ struct mca_btl_base_endpoint_t {
     uint32_t their_have;       /* and had received so many frames of ours */
     uint32_t past_session;     /* the last one before this in which it was linked, */
     uint32_t past_have;        /* and frames received in it */
-    bool was_linked;           /* in this session */
+    bool was_linked;           /* in this session, */
+    bool is_outlived;          /* and the other end has begun a later one, and waits in it */
 
     bool can_write;         /* the last write was not refused */
     uint32_t next_number;   /* of the next work */

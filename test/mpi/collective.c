@@ -389,6 +389,10 @@ static bool sums_until_lost(void)
     int one = 1, sum, status = MPI_SUCCESS;
     static char much[BYTES_MAX];
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (world_rank == 0)
+        printf("sums until some are lost\n");
+    fflush(stdout);
     while (status == MPI_SUCCESS && MPI_Wtime() - begin < most_s) {
         status = MPI_Bcast(much, BYTES_MAX, MPI_BYTE, 1, MPI_COMM_WORLD);
         if (status == MPI_SUCCESS)

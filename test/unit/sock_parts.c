@@ -497,6 +497,35 @@ static void connections_are_tried_while_they_bring_something(void)
     CHECK(!growth.has_ended, "so it says nothing");
 }
 
+/* --- a later session --- */
+
+extern const struct multilane_extension mca_btl_sock_multilane_v4;
+
+static bool can_renew(void)
+{
+    struct multilane_lane_attributes out;
+
+    CHECK(mca_btl_sock_multilane_v4.attributes(&module.super, peer, &out) == OPAL_SUCCESS,
+          "attributes");
+    return out.capabilities & MULTILANE_CAN_RENEW;
+}
+
+static void what_the_other_end_began_anew_may_return(void)
+{
+    connection_make();
+    peer->was_linked = true;
+    CHECK(!can_renew(), "nothing has happened");
+    struct sock_socket *guest = sock_socket_new(dup(far_end), ROLE_GUEST, &module, NULL);
+    const struct greeting hello = {.session = 2, .call = 1, .past_session = 1, .past_have = 0};
+    CHECK(guest && !sock_link_accept(peer, guest, &hello),
+          "it calls in a session that is not ours");
+    CHECK(peer->failure && peer->fenced && can_renew(), "ours is over");
+    sock_peer_begin(peer, 2);
+    CHECK(!can_renew(), "the same as theirs");
+    sock_socket_close(guest);
+    connection_end();
+}
+
 int main(void)
 {
     static unsigned char stream[1u << 20];
@@ -530,6 +559,7 @@ int main(void)
     clock_looks_at_peers_with_something_to_watch(stream);
     rates_are_those_of_busy_rails();
     connections_are_tried_while_they_bring_something();
+    what_the_other_end_began_anew_may_return();
     registered_remove(NULL, handle);
     registered_finish();
     sock_peers_free(&module);

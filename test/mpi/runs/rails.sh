@@ -439,7 +439,7 @@ beside check "${prefix}rails.across.in-order" rails_across_in_order
 # shellcheck disable=SC2086
 rails_across_lost() {
     local output
-    output=$(rails_run 4 800 --at 3:cut:0 -- --host a:2,b:2 --map-by slot $across --mca pml_multilane_lost_s 2 \
+    output=$(rails_run 4 800 --begin 'sums until' --at 0.5:cut:0 -- --host a:2,b:2 --map-by slot $across --mca pml_multilane_lost_s 2 \
         --mca btl_sock_lost_s 3 -- collective 1 10 --until-lost 2>&1)
     printf '%s\n' "$output"
     [ "$(grep -c '^rank [0-3]: an error' <<<"$output")" = 4 ]
