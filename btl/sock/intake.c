@@ -272,11 +272,13 @@ static ssize_t read_once(sock_peer_t *peer, size_t *first)
     int count = 0;
 
     *first = 0;
+    if (OPAL_LIKELY(!intake->is_put && intake->want == 0)) /* cheaper for the kernel */
+        return recv(peer->link->fd, sock.buffer, INTAKE_BYTES, MSG_DONTWAIT);
     if (intake->is_put) {
         parts[count++] = (struct iovec){intake->target, intake->target_left};
         parts[count++] = (struct iovec){padding, intake->padding_left};
         *first = intake->target_left + intake->padding_left;
-    } else if (intake->want > 0) {
+    } else {
         parts[count++] = (struct iovec){intake->bytes + intake->have, intake->want - intake->have};
         *first = intake->want - intake->have;
     }
@@ -305,6 +307,9 @@ static void taken(struct taking *taking, size_t count, size_t first)
 static void word_give(sock_peer_t *peer, size_t count)
 {
     OPAL_THREAD_LOCK(&peer->lock);
+    if (peer->owed_told != peer->told)
+        peer->owed_bytes = 0;
+    peer->owed_told = peer->told;
     peer->owed_bytes = peer->have == peer->told ? 0 : peer->owed_bytes + count;
     if (peer->owed_bytes >= OWED_BYTES) {
         peer->owes = true;

@@ -175,6 +175,16 @@ static bool ack_begin(sock_peer_t *peer)
     return true;
 }
 
+/* One part is cheaper for the kernel than a list of one. */
+static ssize_t write_once(int fd, struct gathering *all)
+{
+    struct msghdr message = {.msg_iov = all->parts, .msg_iovlen = (size_t) all->count};
+
+    return all->count == 1
+               ? send(fd, all->parts[0].iov_base, all->bytes, MSG_DONTWAIT | MSG_NOSIGNAL)
+               : sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 void sock_queue_write(sock_peer_t *peer)
 {
     struct gathering all;
@@ -183,8 +193,7 @@ void sock_queue_write(sock_peer_t *peer)
         if (peer->ack_left == 0 && opal_list_is_empty(&peer->pending) && !ack_begin(peer))
             return;
         gather(peer, &all);
-        struct msghdr message = {.msg_iov = all.parts, .msg_iovlen = (size_t) all.count};
-        ssize_t written = sendmsg(peer->link->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t written = write_once(peer->link->fd, &all);
         if (written > 0) {
             peer->link->keyed_bytes += (uint64_t) written;
             advance(peer, (size_t) written);

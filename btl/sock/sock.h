@@ -254,7 +254,8 @@ struct mca_btl_base_endpoint_t {
     uint8_t ack_left;  /* bytes of `ack` still to be written, before anything else; */
     uint8_t bye_state; /* 1: goodbye is to be said, 2: it was said */
     struct frame_header ack;
-    size_t owed_bytes; /* P: received since it was told */
+    size_t owed_bytes;  /* P: received since it was told, */
+    uint32_t owed_told; /* and as what */
     uint64_t owed_since_ms;
     bool is_hot;          /* P: it is read without asking the kernel first, and found */
     uint32_t empty_looks; /* nothing so many times in a row */

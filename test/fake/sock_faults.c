@@ -158,6 +158,24 @@ __attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *me
     return count;
 }
 
+/* A list of one. The system's own would not come by here. */
+__attribute__((visibility("default"))) ssize_t send(int fd, const void *bytes, size_t length,
+                                                    int flags)
+{
+    struct iovec part = {.iov_base = (void *) (uintptr_t) bytes, .iov_len = length};
+    const struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+    return sendmsg(fd, &message, flags);
+}
+
+__attribute__((visibility("default"))) ssize_t recv(int fd, void *bytes, size_t length, int flags)
+{
+    struct iovec part = {.iov_base = bytes, .iov_len = length};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+    return recvmsg(fd, &message, flags);
+}
+
 __attribute__((visibility("default"))) int open(const char *path, int flags, ...)
 {
     int (*real)(const char *, int, ...);

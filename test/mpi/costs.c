@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What test/mpi/costs.py counts, in two ranks: the system calls of the first contact, mappings of
  * shared memory, the instructions of 8-byte sends and receives that never wait, the bytes copied to
- * send a message of 1 MiB, the system calls of looks that find nothing.
+ * send a message of 1 MiB, the writes of round trips, the system calls of looks that find nothing.
  * "costs FILE": FILE, which is not there, tells rank 1 that all small messages have been sent. */
 #include <fcntl.h>
 #include <mpi.h>
@@ -15,6 +15,8 @@
 #define LOOKS_BEFORE   16384 /* until sock asks the kernel seldom */
 #define LARGE_MESSAGES 8
 #define LARGE_BYTES    (1 << 20)
+#define TRIPS          100
+#define TRIP_BYTES     (16 << 10)
 
 void small_messages_send(void);
 void small_messages_receive(void);
@@ -76,6 +78,17 @@ static unsigned long long copied_bytes(void)
     return value;
 }
 
+static void trips_mark(char *memory, int rank)
+{
+    mark("trips begin");
+    for (int i = 0; i < 2 * TRIPS; i++)
+        if (i % 2 == rank)
+            MPI_Send(memory, TRIP_BYTES, MPI_BYTE, !rank, 0, MPI_COMM_WORLD);
+        else
+            MPI_Recv(memory, TRIP_BYTES, MPI_BYTE, !rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    mark("trips end");
+}
+
 static void look(int times)
 {
     int found;
@@ -133,6 +146,7 @@ int main(int argc, char **argv)
     MPI_Barrier(MPI_COMM_WORLD);
     looks_mark();
     copied = (copied_bytes() - copied) / LARGE_MESSAGES;
+    trips_mark(large, rank);
     MPI_Reduce(&copied, &all, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     mappings = shared_mappings();
     MPI_Reduce(&mappings, &most, 1, MPI_INT, MPI_MAX, 0, MPI_COMM_WORLD);

@@ -63,10 +63,12 @@ class Runs:
             calls.append([name for name in names if re.match(r"\w+$", name) and name not in WAITS])
         return said, calls
 
-    def looks(self, mca):
-        """The system calls of looks that find nothing, of the rank that has more."""
+    def marked(self, mca):
+        """Of the rank that has more: the system calls of looks that find nothing, and the writes of round trips."""
         _, traces = self.trace(mca)
-        return max(trace.split("looks begin")[1].split("looks end")[0].count("\n") - 1 for trace in traces)
+        looks, trips = ([trace.split(f"{what} begin")[1].split(f"{what} end")[0] for trace in traces]
+                        for what in ("looks", "trips"))
+        return max(part.count("\n") - 1 for part in looks), max(len(re.findall(r"\bsend\w+\(", part)) for part in trips)
 
 
 def lanes(btl):
@@ -90,8 +92,8 @@ def count(build):
                 starts = [calls, *(runs.traced(lanes(btl))[1] for _ in range(2))]
                 least = min(sum(map(len, start)) for start in starts)
                 counts["start-system-calls-beyond-ob1"] = least - sum(map(len, ob1))
-        counts["sock-looks-system-calls"] = runs.looks({**lanes(""), "btl": "^vader,sm,tcp,ofi,uct,openib"})
-        counts["sock-connected-looks-system-calls"] = runs.looks(lanes("sock"))
+        counts["sock-looks-system-calls"], _ = runs.marked({**lanes(""), "btl": "^vader,sm,tcp,ofi,uct,openib"})
+        counts["sock-connected-looks-system-calls"], counts["sock-trips-writes"] = runs.marked(lanes("sock"))
         profile = f"{folder}/profile"
         functions = ("small_messages_send", "small_messages_receive")
         runs.job(lanes("shm"), "valgrind", "--tool=callgrind", "--collect-atstart=no",
