@@ -11,9 +11,6 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-/* Received bytes after which the sender is told, so that it need not keep more. */
-#define OWED_BYTES (24u << 10)
-
 static const size_t head_bytes[] = {[FRAME_MESSAGE] = sizeof(struct frame_header),
                                     [FRAME_PUT] =
                                         sizeof(struct frame_header) + sizeof(struct frame_target),
@@ -303,7 +300,7 @@ static void taken(struct taking *taking, size_t count, size_t first)
         bytes_take(taking, sock.buffer + used, rest - used);
 }
 
-/* Tells the sender what has come, if it waits for that or keeps much. */
+/* Tells the sender what has come, if it waits for that. */
 static void word_give(sock_peer_t *peer, size_t count)
 {
     OPAL_THREAD_LOCK(&peer->lock);
@@ -311,12 +308,19 @@ static void word_give(sock_peer_t *peer, size_t count)
         peer->owed_bytes = 0;
     peer->owed_told = peer->told;
     peer->owed_bytes = peer->have == peer->told ? 0 : peer->owed_bytes + count;
-    if (peer->owed_bytes >= OWED_BYTES) {
-        peer->owes = true;
-        peer->owed_bytes = 0;
-    }
     if (peer->owes)
         sock_queue_write(peer);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+}
+
+void sock_intake_tell(sock_peer_t *peer)
+{
+    OPAL_THREAD_LOCK(&peer->lock);
+    peer->owed_bytes = 0;
+    if (peer->owed_told == peer->told) {
+        peer->owes = true;
+        sock_queue_write(peer);
+    }
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
@@ -334,6 +338,7 @@ int sock_intake_read(sock_peer_t *peer, const char **broken)
         return 0;
     }
     OBJ_CONSTRUCT(&taking.done, opal_list_t);
+    peer->intake.is_drained = (size_t) count < first + INTAKE_BYTES;
     taken(&taking, (size_t) count, first);
     if (!taking.broken)
         word_give(peer, (size_t) count);

@@ -50,10 +50,12 @@ static int peer_read(sock_peer_t *peer)
     const char *broken = NULL;
     int events = 0;
 
+    if (OPAL_UNLIKELY(peer->owed_bytes >= OWED_BYTES))
+        sock_intake_tell(peer);
     for (int i = 0; i < READS_MOST && peer->link && !broken; i++) {
         int read = sock_intake_read(peer, &broken);
         events += read;
-        if (read == 0)
+        if (read == 0 || peer->intake.is_drained)
             break;
     }
     if (broken && peer->link)

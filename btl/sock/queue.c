@@ -97,6 +97,13 @@ static void header_finish(struct frame_header *header, uint32_t have)
     header->check = sock_frame_check(header);
 }
 
+/* Does its owner wait for word, or will he, as the kernel may not take all of it at once? He is
+ * told before the other end's process goes on with what it was sent, and may compute for long. */
+static bool wants_word(const sock_peer_t *peer, const struct sock_work *work)
+{
+    return work->base.des_cbfunc && (!work->is_held || peer->kept_bytes > AT_ONCE_BYTES);
+}
+
 static void gather(sock_peer_t *peer, struct gathering *all)
 {
     size_t skip = peer->written;
@@ -112,8 +119,11 @@ static void gather(sock_peer_t *peer, struct gathering *all)
     {
         if (all->count + 3 > PARTS_MOST || all->bytes >= GATHER_BYTES)
             return;
-        if (skip == 0)
+        if (skip == 0) {
+            if (wants_word(peer, work))
+                header_of(work)->flags |= FRAME_WANTS_ACK;
             header_finish(header_of(work), peer->have);
+        }
         work_gather(all, work, skip);
         skip = 0;
     }
@@ -152,7 +162,8 @@ static void advance(sock_peer_t *peer, size_t bytes)
             peer->most_number = header_of(work)->number;
         opal_list_remove_item(&peer->pending, &work->base.super.super);
         opal_list_append(&peer->sent, &work->base.super.super);
-        peer->asks |= work->base.des_cbfunc && !work->is_held && !work->payload;
+        peer->asks |= work->base.des_cbfunc && !work->is_held &&
+                      !(header_of(work)->flags & FRAME_WANTS_ACK);
     }
 }
 

@@ -6,9 +6,6 @@
 
 #include "opal/datatype/opal_convertor.h"
 
-/* Linux gives a new connection a buffer of 85 KiB, or more where segments are larger. */
-#define AT_ONCE_BYTES (64u << 10)
-
 /* Does the socket take a message of so many bytes now, and wholly? Under the peer's lock. */
 static bool takes_at_once(const sock_peer_t *peer, size_t size)
 {

@@ -160,6 +160,7 @@ struct sock_intake {
     size_t padding_left;     /* and what follows them */
     bool is_put;
     bool wants_ack;
+    bool is_drained; /* the last read found less than it had room for */
 };
 
 /* What the kernel has counted of connections. */
@@ -431,6 +432,9 @@ void sock_works_return(opal_list_t *works, multilane_returned returned, void *co
 
 /* --- sending --- */
 
+/* Linux gives a new connection a buffer of 85 KiB, or more where segments are larger. */
+#define AT_ONCE_BYTES (64u << 10)
+
 /* queue.c. Under the peer's lock. */
 /* Gives the work its number and writes what the socket takes. */
 void sock_queue_add(sock_peer_t *peer, struct sock_work *work);
@@ -550,7 +554,12 @@ size_t sock_fence_note_heard(const void *note, size_t length, void *answer);
 
 /* intake.c. P. */
 #define INTAKE_BYTES (256u << 10)
+/* Received bytes of which the sender is told, so that it need not keep more. */
+#define OWED_BYTES (24u << 10)
 
+/* Before the reads of a round: the sender is told, unless what it was sent since the last round has
+ * done so. */
+void sock_intake_tell(sock_peer_t *peer);
 /* Reads once and handles what came. Returns events; *broken: why the connection is over, or NULL.
  */
 int sock_intake_read(sock_peer_t *peer, const char **broken);

@@ -459,6 +459,62 @@ static void rates_are_those_of_busy_rails(void)
     sock_works_close();
 }
 
+/* --- an owner that waits --- */
+
+static unsigned owners_told;
+
+static void owner_told(mca_btl_base_module_t *btl, sock_peer_t *to,
+                       mca_btl_base_descriptor_t *descriptor, int status)
+{
+    (void) btl, (void) to, (void) descriptor;
+    owners_told += status == OPAL_SUCCESS;
+}
+
+static void message_send(void)
+{
+    mca_btl_base_descriptor_t *message =
+        sock_work_alloc(&module.super, peer, MCA_BTL_NO_ORDER, 8,
+                        MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_SEND_ALWAYS_CALLBACK);
+
+    CHECK(message != NULL, "a message");
+    message->des_cbfunc = owner_told;
+    CHECK(sock_send_start(&module.super, peer, message, TAG) == OPAL_SUCCESS, "it is taken");
+}
+
+/* Of the next message that was written. */
+static bool asks_for_word(void)
+{
+    struct {
+        struct frame_header header;
+        unsigned char bytes[8];
+    } frame;
+
+    CHECK(recv(far_end, &frame, sizeof(frame), MSG_DONTWAIT) == sizeof(frame), "a message");
+    return frame.header.flags & FRAME_WANTS_ACK;
+}
+
+static void who_waits_asks_in_the_message(void)
+{
+    CHECK(sock_works_open(WORK_BYTES) == OPAL_SUCCESS, "memory for works");
+    connection_make();
+    struct sock_socket *link = peer->link;
+    peer->link = NULL;
+    message_send();
+    CHECK(owners_told == 0, "there is no connection yet");
+    peer->link = link;
+    peer->can_write = true;
+    OPAL_THREAD_LOCK(&peer->lock);
+    sock_queue_write(peer);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    CHECK(asks_for_word() && owners_told == 0, "its owner waits");
+    message_send();
+    CHECK(!asks_for_word() && owners_told == 1, "it is gone at once");
+    works_arrive(2, 0);
+    CHECK(owners_told == 2, "both are there");
+    connection_end();
+    sock_works_close();
+}
+
 /* --- further connections --- */
 
 /* Is one more tried after the windows of a decision, in which each connection carries so much? */
@@ -558,6 +614,7 @@ int main(void)
     message_at_the_end_is_dropped(stream);
     clock_looks_at_peers_with_something_to_watch(stream);
     rates_are_those_of_busy_rails();
+    who_waits_asks_in_the_message();
     connections_are_tried_while_they_bring_something();
     what_the_other_end_began_anew_may_return();
     registered_remove(NULL, handle);

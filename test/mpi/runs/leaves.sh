@@ -50,7 +50,7 @@ leaves_over() {
 
 leaves_lanes() {
     local lane protocol ours="--mca pml multilane --mca btl"
-    for lane in shm $sm tcp; do
+    for lane in shm $sm tcp sock; do
         # shellcheck disable=SC2086
         leaves_over $lane $ours self,$lane
     done
