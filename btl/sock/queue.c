@@ -162,8 +162,8 @@ static void advance(sock_peer_t *peer, size_t bytes)
             peer->most_number = header_of(work)->number;
         opal_list_remove_item(&peer->pending, &work->base.super.super);
         opal_list_append(&peer->sent, &work->base.super.super);
-        peer->asks |= work->base.des_cbfunc && !work->is_held &&
-                      !(header_of(work)->flags & FRAME_WANTS_ACK);
+        peer->asks |=
+            work->base.des_cbfunc && !work->is_held && !(header_of(work)->flags & FRAME_WANTS_ACK);
     }
 }
 

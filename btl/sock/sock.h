@@ -171,9 +171,10 @@ struct sock_counts {
 };
 
 /* Whether a rail gets further connections: see growth.c. */
-#define GROWTH_WINDOWS    3u /* whose mean each decision takes */
-#define GROWTH_VAIN_MEANS 4u /* after which a connection is the last one: others use the
-                              * processors, or the PML divides as before it */
+#define GROWTH_WINDOWS 3u /* whose mean each decision takes */
+/* After so many means in which it brought nothing a connection is the last one. In some of them
+ * others may use the processors, or the PML divide as before it. */
+#define GROWTH_VAIN_MEANS 4u
 struct sock_growth {
     uint64_t from_ns;       /* what follows was counted then; 0: nothing was */
     struct sock_counts all; /* of the connections that carry, */
