@@ -72,7 +72,6 @@ static void word_heard(struct taking *taking, const struct frame_header *header)
 
     OPAL_THREAD_LOCK(&peer->lock);
     bool is_true = sock_queue_received(peer, header->have, &taking->done);
-    peer->owes |= header->kind == FRAME_ACK && (header->flags & FRAME_WANTS_ACK);
     if (header->kind == FRAME_BYE && sock_peer_state(peer) == PEER_UP)
         atomic_store_explicit(&peer->state, PEER_ENDED, memory_order_relaxed);
     OPAL_THREAD_UNLOCK(&peer->lock);

@@ -177,6 +177,7 @@ static void link_begin(sock_peer_t *peer, struct sock_socket *socket, uint32_t h
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (is_new && peer->module->nth > 0)
         sock_links_begun(peer);
+    sock_owners_tell(peer);
     sock_works_complete(&done, OPAL_SUCCESS);
     OBJ_DESTRUCT(&done);
 }
@@ -641,6 +642,7 @@ void sock_link_tick(sock_peer_t *peer, uint64_t now_ms)
             sock_link_give_up(peer, why);
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
+    sock_owners_tell(peer);
     attend(peer);
     settle(peer);
     OPAL_THREAD_LOCK(&peer->lock);

@@ -62,6 +62,7 @@ static int peer_read(sock_peer_t *peer)
         sock_link_broke(peer, broken);
     else if (events > 0)
         peer_heat(peer);
+    sock_owners_tell(peer);
     return events;
 }
 
@@ -97,6 +98,7 @@ static int link_event(struct sock_socket *socket, uint32_t events)
         sock_socket_watch(socket, true, false);
         sock_queue_write(peer);
         OPAL_THREAD_UNLOCK(&peer->lock);
+        sock_owners_tell(peer);
     }
     return events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? peer_read(peer) : 0;
 }

@@ -97,13 +97,6 @@ static void header_finish(struct frame_header *header, uint32_t have)
     header->check = sock_frame_check(header);
 }
 
-/* Does its owner wait for word, or will he, as the kernel may not take all of it at once? He is
- * told before the other end's process goes on with what it was sent, and may compute for long. */
-static bool wants_word(const sock_peer_t *peer, const struct sock_work *work)
-{
-    return work->base.des_cbfunc && (!work->is_held || peer->kept_bytes > AT_ONCE_BYTES);
-}
-
 static void gather(sock_peer_t *peer, struct gathering *all)
 {
     size_t skip = peer->written;
@@ -119,11 +112,8 @@ static void gather(sock_peer_t *peer, struct gathering *all)
     {
         if (all->count + 3 > PARTS_MOST || all->bytes >= GATHER_BYTES)
             return;
-        if (skip == 0) {
-            if (wants_word(peer, work))
-                header_of(work)->flags |= FRAME_WANTS_ACK;
+        if (skip == 0)
             header_finish(header_of(work), peer->have);
-        }
         work_gather(all, work, skip);
         skip = 0;
     }
@@ -133,6 +123,14 @@ static void told(sock_peer_t *peer, uint32_t have)
 {
     peer->told = have;
     peer->owes = peer->owes && have != peer->have;
+}
+
+/* See sock_send_left. */
+static void left_add(sock_peer_t *peer, struct sock_work *work)
+{
+    work->is_held = true;
+    work->next_left = atomic_load_explicit(&peer->left, memory_order_relaxed);
+    atomic_store_explicit(&peer->left, work, memory_order_relaxed);
 }
 
 /* So many bytes were written. */
@@ -162,25 +160,22 @@ static void advance(sock_peer_t *peer, size_t bytes)
             peer->most_number = header_of(work)->number;
         opal_list_remove_item(&peer->pending, &work->base.super.super);
         opal_list_append(&peer->sent, &work->base.super.super);
-        peer->asks |=
-            work->base.des_cbfunc && !work->is_held && !(header_of(work)->flags & FRAME_WANTS_ACK);
+        if (work->base.des_cbfunc && !work->is_held && sock_work_is_ours(work))
+            left_add(peer, work);
     }
 }
 
 /* With nothing pending that would tell it: what was received is told by itself, and last of all
- * goodbye. The other end is asked for the same, where an owner waits for what was not written at
- * once. False: there is nothing to tell. */
+ * goodbye. False: there is nothing to tell. */
 static bool ack_begin(sock_peer_t *peer)
 {
     bool says_bye = peer->bye_state == 1;
 
-    if (!peer->owes && !peer->asks && !says_bye)
+    if (!peer->owes && !says_bye)
         return false;
-    peer->ack = (struct frame_header){.kind = says_bye ? FRAME_BYE : FRAME_ACK,
-                                      .flags = peer->asks ? FRAME_WANTS_ACK : 0};
+    peer->ack = (struct frame_header){.kind = says_bye ? FRAME_BYE : FRAME_ACK};
     header_finish(&peer->ack, peer->have);
     peer->ack_left = sizeof(peer->ack);
-    peer->asks = false;
     if (says_bye)
         peer->bye_state = 2;
     return true;

@@ -6,6 +6,9 @@
 
 #include "opal/datatype/opal_convertor.h"
 
+/* Linux gives a new connection a buffer of 85 KiB, or more where segments are larger. */
+#define AT_ONCE_BYTES (64u << 10)
+
 /* Does the socket take a message of so many bytes now, and wholly? Under the peer's lock. */
 static bool takes_at_once(const sock_peer_t *peer, size_t size)
 {
@@ -40,15 +43,15 @@ static void message_header(struct sock_work *work, mca_btl_base_tag_t tag)
     const struct frame_header header = {.length = (uint32_t) (length + work->payload_bytes),
                                         .kind = FRAME_MESSAGE,
                                         .tag = tag,
-                                        .flags = work->payload ? FRAME_WANTS_ACK : 0};
+                                        .flags = sock_work_is_ours(work) ? 0 : FRAME_WANTS_ACK};
 
     memcpy(work->memory, &header, sizeof(header));
     memset(work->memory + sizeof(header) + length, 0, padding);
     work->own_bytes = sizeof(header) + length + padding;
 }
 
-/* The kernel has all of it: its bytes have left this process, and its owner need not wait. The lane
- * keeps it until the other end has it. */
+/* The kernel has all of it: its bytes have left this process, and its owner need not wait for the
+ * other end, which may compute. The lane keeps it until that has it. */
 static void message_left(sock_peer_t *peer, struct sock_work *work)
 {
     mca_btl_base_completion_fn_t callback = work->base.des_cbfunc;
@@ -64,12 +67,25 @@ static void message_left(sock_peer_t *peer, struct sock_work *work)
         sock_work_complete(work, OPAL_SUCCESS);
 }
 
+void sock_send_left(sock_peer_t *peer)
+{
+    struct sock_work *next;
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    struct sock_work *work = atomic_load_explicit(&peer->left, memory_order_relaxed);
+    atomic_store_explicit(&peer->left, NULL, memory_order_relaxed);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    for (; work; work = next) {
+        next = work->next_left;
+        message_left(peer, work);
+    }
+}
+
 int sock_send_start(mca_btl_base_module_t *btl, sock_peer_t *peer,
                     mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
 {
     struct sock_work *work = (struct sock_work *) descriptor;
-    /* What is not copied, or is freed by its owner, stays his until the other end has it. */
-    bool is_ours = (descriptor->des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) && !work->payload;
+    bool is_ours = sock_work_is_ours(work);
 
     (void) btl;
     message_header(work, tag);

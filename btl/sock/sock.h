@@ -110,6 +110,7 @@ struct sock_work {
     opal_free_list_t *list;
     bool is_held;     /* under the peer's lock: its owner is being told that it has left, */
     bool is_received; /* and meanwhile the other end has got it */
+    struct sock_work *next_left; /* its owner is to be told */
     size_t own_bytes; /* of `memory`: header and what follows it, with the padding of a message */
     bool is_put;
     /* Of puts, and of messages whose payload stays where it is; else null. */
@@ -125,6 +126,13 @@ struct sock_work {
 };
 OBJ_CLASS_DECLARATION(struct_sock_work);
 typedef struct sock_work struct_sock_work;
+
+/* A message that was copied, and that the lane frees: its owner need not wait until the other end
+ * has it. */
+static inline bool sock_work_is_ours(const struct sock_work *work)
+{
+    return (work->base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) && !work->payload;
+}
 
 /* --- sockets --- */
 
@@ -229,14 +237,17 @@ struct mca_btl_base_endpoint_t {
     bool was_linked;           /* in this session, */
     bool is_outlived;          /* and the other end has begun a later one, and waits in it */
 
-    bool can_write;         /* the last write was not refused */
-    uint32_t next_number;   /* of the next work */
-    uint32_t first_number;  /* of the oldest that is kept */
-    uint32_t most_number;   /* of the last that was ever written */
-    size_t written;         /* bytes of the first pending work */
-    opal_list_t pending;    /* works to be written, in order */
-    opal_list_t sent;       /* those that were, in order, and may not have been received */
-    size_t kept_bytes;      /* of both */
+    bool can_write;        /* the last write was not refused */
+    uint32_t next_number;  /* of the next work */
+    uint32_t first_number; /* of the oldest that is kept */
+    uint32_t most_number;  /* of the last that was ever written */
+    size_t written;        /* bytes of the first pending work */
+    opal_list_t pending;   /* works to be written, in order */
+    opal_list_t sent;      /* those that were, in order, and may not have been received */
+    size_t kept_bytes;     /* of both */
+    /* Of `sent`: the kernel has all of them, their owners are to be told. Added under the lock,
+     * looked at without. */
+    struct sock_work *_Atomic left;
     uint64_t rated_ns;      /* so long it was busy, of late, as far as that was measured, and */
     uint64_t rated_bytes;   /* so much arrived meanwhile */
     uint64_t rated_from_ns; /* busy since then; 0: it is not measured */
@@ -251,8 +262,7 @@ struct mca_btl_base_endpoint_t {
     uint32_t wrongs;   /* P: connections in a row that brought what breaks the rules */
     uint32_t have;     /* P, written under the lock: frames received */
     uint32_t told;     /* under the lock: as the other end was told */
-    bool owes;         /* under the lock: the other end waits to be told; */
-    bool asks;         /* we wait, and it has not been asked */
+    bool owes;         /* under the lock: the other end waits to be told */
     uint8_t ack_left;  /* bytes of `ack` still to be written, before anything else; */
     uint8_t bye_state; /* 1: goodbye is to be said, 2: it was said */
     struct frame_header ack;
@@ -433,9 +443,6 @@ void sock_works_return(opal_list_t *works, multilane_returned returned, void *co
 
 /* --- sending --- */
 
-/* Linux gives a new connection a buffer of 85 KiB, or more where segments are larger. */
-#define AT_ONCE_BYTES (64u << 10)
-
 /* queue.c. Under the peer's lock. */
 /* Gives the work its number and writes what the socket takes. */
 void sock_queue_add(sock_peer_t *peer, struct sock_work *work);
@@ -575,6 +582,13 @@ void sock_intake_reset(sock_peer_t *peer);
 BTL_FUNCTION(send, sock_send_start);
 BTL_FUNCTION(sendi, sock_send_immediate);
 BTL_FUNCTION(put, sock_send_put);
+/* P, with no lock held: the owners of what the kernel has taken late are told. */
+void sock_send_left(sock_peer_t *peer);
+static inline void sock_owners_tell(sock_peer_t *peer)
+{
+    if (OPAL_UNLIKELY(atomic_load_explicit(&peer->left, memory_order_relaxed) != NULL))
+        sock_send_left(peer);
+}
 
 /* progress.c */
 int sock_progress_all(void);

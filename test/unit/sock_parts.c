@@ -459,7 +459,7 @@ static void rates_are_those_of_busy_rails(void)
     sock_works_close();
 }
 
-/* --- an owner that waits --- */
+/* --- owners --- */
 
 static unsigned owners_told;
 
@@ -470,11 +470,10 @@ static void owner_told(mca_btl_base_module_t *btl, sock_peer_t *to,
     owners_told += status == OPAL_SUCCESS;
 }
 
-static void message_send(void)
+static void message_send(uint32_t flags)
 {
     mca_btl_base_descriptor_t *message =
-        sock_work_alloc(&module.super, peer, MCA_BTL_NO_ORDER, 8,
-                        MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_SEND_ALWAYS_CALLBACK);
+        sock_work_alloc(&module.super, peer, MCA_BTL_NO_ORDER, 8, flags);
 
     CHECK(message != NULL, "a message");
     message->des_cbfunc = owner_told;
@@ -493,24 +492,33 @@ static bool asks_for_word(void)
     return frame.header.flags & FRAME_WANTS_ACK;
 }
 
-static void who_waits_asks_in_the_message(void)
+static void owners_wait_for_the_kernel_alone(void)
 {
+    const uint32_t ours = MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
+
     CHECK(sock_works_open(WORK_BYTES) == OPAL_SUCCESS, "memory for works");
     connection_make();
     struct sock_socket *link = peer->link;
     peer->link = NULL;
-    message_send();
+    message_send(ours);
+    message_send(ours);
+    sock_owners_tell(peer);
     CHECK(owners_told == 0, "there is no connection yet");
     peer->link = link;
     peer->can_write = true;
     OPAL_THREAD_LOCK(&peer->lock);
     sock_queue_write(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
-    CHECK(asks_for_word() && owners_told == 0, "its owner waits");
-    message_send();
-    CHECK(!asks_for_word() && owners_told == 1, "it is gone at once");
-    works_arrive(2, 0);
-    CHECK(owners_told == 2, "both are there");
+    works_arrive(1, 0);
+    CHECK(owners_told == 0, "under the lock nothing is told");
+    sock_owners_tell(peer);
+    CHECK(owners_told == 2 && !asks_for_word() && !asks_for_word(), "both are gone");
+    message_send(ours);
+    CHECK(owners_told == 3 && !asks_for_word(), "it is gone at once");
+    message_send(0);
+    CHECK(owners_told == 3 && asks_for_word(), "its owner frees it once it is there");
+    works_arrive(4, 0);
+    CHECK(owners_told == 4, "it is there");
     connection_end();
     sock_works_close();
 }
@@ -614,7 +622,7 @@ int main(void)
     message_at_the_end_is_dropped(stream);
     clock_looks_at_peers_with_something_to_watch(stream);
     rates_are_those_of_busy_rails();
-    who_waits_asks_in_the_message();
+    owners_wait_for_the_kernel_alone();
     connections_are_tried_while_they_bring_something();
     what_the_other_end_began_anew_may_return();
     registered_remove(NULL, handle);
