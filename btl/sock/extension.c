@@ -80,7 +80,7 @@ static int attributes(mca_btl_base_module_t *btl, sock_peer_t *peer,
     out->copied_max_bytes = btl->btl_max_send_size;
     out->zcopied_max_bytes = btl->btl_put_limit;
     OPAL_THREAD_LOCK(&peer->lock);
-    /* If each end has given up another rail, each waits in the one that it gave up first. */
+    /* The other end gave this rail up, and waits for us to connect it again. */
     out->capabilities |= peer->is_outlived ? MULTILANE_CAN_RENEW : 0;
     cost_fill(wire_bytes_s(peer), LATENCY_S, out);
     OPAL_THREAD_UNLOCK(&peer->lock);

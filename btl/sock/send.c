@@ -56,7 +56,7 @@ static void message_left(sock_peer_t *peer, struct sock_work *work)
 {
     mca_btl_base_completion_fn_t callback = work->base.des_cbfunc;
 
-    if (callback)
+    if (callback && !sock.is_ending)
         callback(&peer->module->super, peer, &work->base, OPAL_SUCCESS);
     OPAL_THREAD_LOCK(&peer->lock);
     work->base.des_cbfunc = NULL;

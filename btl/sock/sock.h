@@ -562,7 +562,7 @@ size_t sock_fence_note_heard(const void *note, size_t length, void *answer);
 
 /* intake.c. P. */
 #define INTAKE_BYTES (256u << 10)
-/* Received bytes of which the sender is told, so that it need not keep more. */
+/* After so many received bytes the sender is told, so that it need not keep more. */
 #define OWED_BYTES (24u << 10)
 
 /* Before the reads of a round: the sender is told, unless what it was sent since the last round has

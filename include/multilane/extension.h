@@ -44,9 +44,9 @@ struct mca_btl_base_endpoint_t;
 struct mca_btl_base_registration_handle_t;
 
 /* What a lane can do toward one peer. A bit may go away while a job runs (the kernel refuses what
- * it allowed before); none is ever added after the first message, but COPY, which waits for the
- * proof of the peer's identity: the PML asks again when it next makes a plan; and RENEW, of a lane
- * that broke. */
+ * it allowed before); none is ever added after the first message, but two: COPY waits for the
+ * proof of the peer's identity (the PML asks again when it next makes a plan), and a broken lane
+ * may get RENEW. */
 enum multilane_capability {
     /* A completed send, put or get has reached the peer's memory and will be seen by it, whatever
      * happens to this lane later. Without the bit a completion frees the local buffer, no more. */
