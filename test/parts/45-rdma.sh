@@ -17,7 +17,7 @@ rdma_commands() {
         echo '[ -e /lab/broke ] || { touch /lab/broke; sync; echo c >/proc/sysrq-trigger; sleep 60; }'
     printf ': >/lab/results\nrm -f /lab/results.end\n' # of a machine that broke
     # The short runs of the other series come last and have their own share of the time.
-    printf 'export MULTILANE_RDMA_UNTIL_S=%s\n' "${MULTILANE_RDMA_UNTIL_S:-400}"
+    printf 'export MULTILANE_RDMA_UNTIL_S=%s MULTILANE_AGAIN=%s\n' "${MULTILANE_RDMA_UNTIL_S:-400}" "$MULTILANE_AGAIN"
     printf 'export MULTILANE_ROOTS=%q MULTILANE_BUILD=%q MULTILANE_LONG=%q\n' "$roots" "$build_root" \
         "$MULTILANE_LONG"
     printf 'top=%q\n. "$top/test/lib.sh"\n' "$top"
@@ -27,7 +27,7 @@ rdma_commands() {
         root=$(suite_of_series "$series")
         is_built "$root" || continue
         printf 'root_run %s "export MULTILANE_RDMA_LAB=other MULTILANE_RDMA_UNTIL_S=500 results=/results logs=/logs
-            : >/results; rm -f /results.end; /multilane/test/mpi/run /build %s verbs"\nresults_take %s %q\n' \
+            : >/results; rm -f /results.end /results.log; /multilane/test/mpi/run /build %s verbs"\nresults_take %s %q\n' \
             "$root" "$part.$root." "$part.$root.end" "$roots/$root/results"
     done
     printf 'results_end\n'

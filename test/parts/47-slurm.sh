@@ -36,7 +36,7 @@ slurm_in_root() {
     [ -z "$reason" ] || { skip "$part.$series" "$reason"; return; }
     check "$part.$series.root" root_make "$1" "$1" "$(series_packages)" || return
     check "$part.$series.build" series_build_in_root "$1" || return
-    $sudo rm -f "$root/build/results" "$root/build/results.end"
+    $sudo rm -f "$root"/build/results{,.end,.log}
     root_run "$1" "results=/build/results logs=/build/logs MULTILANE_BUILD=/build
         export results logs MULTILANE_BUILD; : >\$results
         /multilane/test/lab/slurm --folder /build/slurm -- /multilane/test/mpi/run /build '$part.$series.' slurm"

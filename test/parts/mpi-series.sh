@@ -30,7 +30,7 @@ part_run() {
         check "$part.unit" root_run "$suite" 'cd /build && export MULTILANE_WALKS=${MULTILANE_LONG:-no} &&
             tests="\$(pml_tests) \$(job_tests)" &&
             make -j$(nproc) check TESTS="$tests" check_PROGRAMS="$tests"'
-        $sudo rm -f "$root/build/results" "$root/build/results.end"
+        $sudo rm -f "$root"/build/results{,.end,.log}
         # shellcheck disable=SC2016
         root_run "$suite" "results=/build/results logs=/build/logs MULTILANE_BUILD=/build
             export results logs MULTILANE_BUILD; : >\$results

@@ -5,7 +5,7 @@ set -u
 top=$(cd "${srcdir:-.}" && pwd)
 . "$top/test/lib.sh"
 sudo= # all of it is ours, under any user
-unset MULTILANE_ONLY MULTILANE_FULL MULTILANE_LONG
+unset MULTILANE_ONLY MULTILANE_FULL MULTILANE_LONG MULTILANE_AGAIN
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 results=$folder/results there=$folder/there
@@ -125,3 +125,25 @@ printf 'part_run() {\n    check whole.one true\n}\n' >"$folder/top/test/parts/20
 said=$(MULTILANE_BUILD=$folder/all "$folder/top/test/all" --full 2>/dev/null | tail -n 2)
 [ "$said" = "failed: broken
 2 passed, 1 failed, 0 skipped" ] || { printf 'a part that breaks off:\n%s\n' "$said" >&2; exit 1; }
+
+# What fails once is tried again, and named with what it printed; what fails twice fails, and so do four of the first.
+# shellcheck disable=SC2016
+printf 'part_run() {\n    once() { [ -e "$build_root/$1" ] || { : >"$build_root/$1"; echo "$1 breaks"; return 1; }; }
+    check once.one once one && check once.whole true\n    check once.bad false\n}\n' >"$folder/top/test/parts/10-broken.sh"
+said=$(MULTILANE_BUILD=$folder/all "$folder/top/test/all" --full 2>/dev/null | tail -n 6)
+[ "$said" = "        | once.one: exit status 1 after 0 s
+        | one breaks
+        | once.bad: exit status 1 after 0 s
+unsteady: once.one
+failed: once.bad
+2 passed, 1 failed, 0 skipped, 1 passed at the second try only (at most 3 may)" ] ||
+    { printf 'a test that fails once:\n%s\n' "$said" >&2; exit 1; }
+for tests in 3 4; do
+    rm -rf "$folder/all"
+    # shellcheck disable=SC2016
+    sed -i "s/^    check once.one.*/    for i in \$(seq 3); do check once.\$i once \$i; done/; /once.bad/d; s/seq 3/seq $tests/" \
+        "$folder/top/test/parts/10-broken.sh"
+    status=0
+    MULTILANE_BUILD=$folder/all "$folder/top/test/all" --full >/dev/null 2>&1 || status=1
+    [ $status = $((tests - 3)) ] || { echo "$tests tests that fail once: status $status" >&2; exit 1; }
+done
