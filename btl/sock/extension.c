@@ -63,9 +63,18 @@ static size_t under_way(mca_btl_base_module_t *btl, sock_peer_t *peer, size_t mo
     (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
     size_t bytes = peer->kept_bytes;
-    *seconds = sock_queue_arrival_s(peer, more, wire_bytes_s(peer));
+    *seconds = sock_rate_arrival_s(peer, more, wire_bytes_s(peer));
     OPAL_THREAD_UNLOCK(&peer->lock);
     return bytes;
+}
+
+static double seen_bytes_s(mca_btl_base_module_t *btl, sock_peer_t *peer)
+{
+    (void) btl;
+    OPAL_THREAD_LOCK(&peer->lock);
+    double bytes_s = sock_rate_seen(peer);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return bytes_s;
 }
 
 static int attributes(mca_btl_base_module_t *btl, sock_peer_t *peer,
@@ -120,4 +129,5 @@ MULTILANE_EXTENSION_DEFINE(sock) = {
     .links_most = sock_links_most,
     .links_next = sock_links_next,
     .link_changes = &sock.link_changes,
+    .seen_bytes_s = seen_bytes_s,
 };

@@ -105,7 +105,7 @@ static void link_close(sock_peer_t *peer, bool reads)
         sock_socket_close(peer->link);
     peer->link = NULL;
     peer->can_write = peer->is_word_new = false;
-    peer->rated_from_ns = 0; /* while there is no connection it is not busy */
+    sock_rate_stop(peer); /* while there is no connection it is not busy */
     OPAL_THREAD_UNLOCK(&peer->lock);
     sock_intake_reset(peer);
     cool(peer);

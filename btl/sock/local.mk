@@ -21,6 +21,7 @@ libmultilane_sock_la_SOURCES = \
 	btl/sock/procs.c \
 	btl/sock/progress.c \
 	btl/sock/queue.c \
+	btl/sock/rate.c \
 	btl/sock/seal.c \
 	btl/sock/seal.h \
 	btl/sock/send.c \

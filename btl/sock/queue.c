@@ -7,8 +7,6 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "common/lock/clock.h"
-
 /* Parts of one write, and bytes after which no more are added. */
 #define PARTS_MOST   32
 #define GATHER_BYTES (256u << 10)
@@ -52,6 +50,8 @@ void sock_queue_add(sock_peer_t *peer, struct sock_work *work)
 {
     header_of(work)->number = peer->next_number++;
     peer->kept_bytes += bytes_of(work);
+    if (sock_rate_asks(peer, header_of(work)->number, bytes_of(work)))
+        header_of(work)->flags |= FRAME_WANTS_ACK;
     opal_list_append(&peer->pending, &work->base.super.super);
     sock_peer_watch(peer);
     sock_queue_write(peer);
@@ -222,71 +222,6 @@ static struct sock_work *oldest_take(sock_peer_t *peer)
     return (struct sock_work *) opal_list_remove_first(list);
 }
 
-/* --- how soon it is there ----------------------------------------------------------------------
- */
-
-/* What is older than that counts half, and so on. */
-#define RATE_MEMORY_NS UINT64_C(50000000)
-/* A rate that was not measured for so long is doubted. */
-#define RATE_DOUBT_MS 50u
-
-/* Only what the rail had all the time counts: `received` of the bytes that were kept when the word
- * before this one came. Else the other end may have waited for us to send more. */
-static void rate_learn(sock_peer_t *peer, size_t received)
-{
-    const uint64_t now = clock_read_ns(CLOCK_MONOTONIC), from = peer->rated_from_ns;
-    const size_t had = peer->rated_had;
-
-    peer->rated_from_ns = peer->kept_bytes > 0 ? now : 0;
-    peer->rated_had = peer->kept_bytes;
-    if (received > had || peer->kept_bytes == 0)
-        return;
-    peer->rated_bytes += received;
-    peer->rated_ns += now - from;
-    peer->rated_ms = sock_now_ms();
-    while (peer->rated_ns > RATE_MEMORY_NS) {
-        peer->rated_ns /= 2;
-        peer->rated_bytes /= 2;
-    }
-}
-
-static double rate_now(const sock_peer_t *peer, double link_bytes_s)
-{
-    return peer->rated_bytes > 0 ? 1e9 * (double) peer->rated_bytes / (double) peer->rated_ns
-                                 : link_bytes_s;
-}
-
-/* A rail that seems slow gets too little to be measured: so it is taken for faster and faster,
- * until it is. */
-static void rate_doubt(sock_peer_t *peer, double link_bytes_s)
-{
-    const uint64_t now_ms = sock_now_ms();
-
-    if (now_ms - peer->rated_ms < RATE_DOUBT_MS || rate_now(peer, link_bytes_s) >= link_bytes_s)
-        return;
-    peer->rated_ms = now_ms;
-    peer->rated_ns -= peer->rated_ns / 2;
-}
-
-static double delay_s(sock_peer_t *peer)
-{
-    if (peer->link && peer->delayed_ms != sock_now_ms()) {
-        peer->delayed_ms = sock_now_ms();
-        peer->delay_s = sock_socket_delay_s(peer->link);
-    }
-    return peer->delay_s;
-}
-
-double sock_queue_arrival_s(sock_peer_t *peer, size_t more, double link_bytes_s)
-{
-    rate_doubt(peer, link_bytes_s);
-    if (peer->rated_from_ns == 0 && peer->kept_bytes > 0) {
-        peer->rated_from_ns = clock_read_ns(CLOCK_MONOTONIC);
-        peer->rated_had = peer->kept_bytes;
-    }
-    return (double) (peer->kept_bytes + more) / rate_now(peer, link_bytes_s) + delay_s(peer);
-}
-
 /* --- what was received ------------------------------------------------------------------------ */
 
 bool sock_queue_received(sock_peer_t *peer, uint32_t have, opal_list_t *done)
@@ -306,8 +241,7 @@ bool sock_queue_received(sock_peer_t *peer, uint32_t have, opal_list_t *done)
         if (!work->is_held)
             opal_list_append(done, &work->base.super.super);
     }
-    if (peer->rated_from_ns != 0 && received > 0)
-        rate_learn(peer, received);
+    sock_rate_learn(peer, have, received);
     return true;
 }
 
@@ -332,7 +266,7 @@ void sock_queue_take(sock_peer_t *peer, opal_list_t *works)
         opal_list_remove_item(&peer->pending, &work->base.super.super);
         opal_list_append(works, &work->base.super.super);
     }
-    peer->rated_from_ns = 0;
+    sock_rate_stop(peer);
 }
 
 void sock_queue_drop(sock_peer_t *peer, opal_list_t *works)

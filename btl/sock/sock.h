@@ -202,6 +202,24 @@ enum peer_state {
     PEER_ENDED   /* the other end said goodbye */
 };
 
+/* How fast a rail delivers: rate.c. */
+struct sock_rate {
+    double
+        link_bytes_s;   /* by what the link says; 0: lanes are not compared, and none is measured */
+    uint64_t busy_ns;   /* so long was it busy, */
+    uint64_t bytes;     /* and so much arrived meanwhile, */
+    uint32_t samples;   /* in so many samples of late */
+    uint64_t looked_ms; /* of the last sample or doubt: */
+    uint8_t doubts;     /* it is taken for twice as fast so many times */
+    size_t asked_bytes; /* of which a word was asked for; 0: none was */
+    uint32_t asked_number;  /* the last of the frames */
+    uint64_t asked_ns;      /* when the first one was added */
+    uint64_t from_ns;       /* when the last word came, while something is under way; else 0 */
+    size_t had;             /* kept at that time */
+    uint64_t between_ns;    /* between words, so far, */
+    uint64_t between_bytes; /* and what arrived */
+};
+
 struct mca_btl_base_endpoint_t {
     /* Guards all down to `kept_bytes`. Taken inside the module's lock, never around it. */
     opal_mutex_t lock;
@@ -248,13 +266,9 @@ struct mca_btl_base_endpoint_t {
     /* Of `sent`: the kernel has all of them, their owners are to be told. Added under the lock,
      * looked at without. */
     struct sock_work *_Atomic left;
-    uint64_t rated_ns;      /* so long it was busy, of late, as far as that was measured, and */
-    uint64_t rated_bytes;   /* so much arrived meanwhile */
-    uint64_t rated_from_ns; /* busy since then; 0: it is not measured */
-    size_t rated_had;       /* kept at that time */
-    uint64_t rated_ms;      /* when that was last measured, or doubted */
-    double delay_s;         /* the way to the other end's kernel, as ours measured it, */
-    uint64_t delayed_ms;    /* and when ours was last asked for that */
+    struct sock_rate rate;
+    double delay_s;              /* the way to the other end's kernel, as ours measured it, */
+    uint64_t delayed_ms;         /* and when ours was last asked for that */
     multilane_returned returned; /* takes the messages of a session that was given up; NULL: they
                                   * end with an error */
     void *returned_context;
@@ -461,10 +475,20 @@ void sock_queue_drop(sock_peer_t *peer, opal_list_t *works);
 bool sock_queue_has_others(const sock_peer_t *peer);
 /* Is nothing kept? */
 bool sock_queue_is_empty(const sock_peer_t *peer);
+
+/* rate.c. Under the peer's lock. */
+/* A frame was added. True: the other end is to be asked for its word of it. */
+bool sock_rate_asks(sock_peer_t *peer, uint32_t number, size_t bytes);
+/* The other end has received so many frames, `received` bytes more than before. */
+void sock_rate_learn(sock_peer_t *peer, uint32_t have, size_t received);
+/* What is under way says nothing. */
+void sock_rate_stop(sock_peer_t *peer);
 /* When the other end will have what is kept and `more`, in seconds from now: by the rate at which
- * it has received of late while much was kept, which is measured from the first call on; before
- * that, by what the link carries. */
-double sock_queue_arrival_s(sock_peer_t *peer, size_t more, double link_bytes_s);
+ * it has received of late, which is measured from the first call on; before that, by what the link
+ * carries. */
+double sock_rate_arrival_s(sock_peer_t *peer, size_t more, double link_bytes_s);
+/* That rate; 0: it was not measured. */
+double sock_rate_seen(const sock_peer_t *peer);
 
 /* --- connections --- */
 

@@ -23,7 +23,7 @@
 #endif
 
 /* What was sent longer ago says nothing of what comes next. */
-#define DELAY_FRESH_MS 50
+#define DELAY_FRESH_MS 5
 
 static int watch(struct sock_socket *socket, int operation, uint32_t events)
 {

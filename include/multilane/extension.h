@@ -349,6 +349,10 @@ struct multilane_extension {
                        struct mca_btl_base_endpoint_t **next_endpoint);
     /* and what grows before links_next says something else. */
     const _Atomic uint32_t *link_changes;
+    /* Of a BTL with `under_way`: the rate at which this one delivers, as the BTL has measured it of
+     * late, in bytes a second; 0: it has not. */
+    double (*seen_bytes_s)(struct mca_btl_base_module_t *btl,
+                           struct mca_btl_base_endpoint_t *endpoint);
 };
 
 #endif

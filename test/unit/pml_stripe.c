@@ -424,6 +424,46 @@ static void whole_messages_leave_a_busy_lane(void)
     CHECK(rail_of_whole() == 0, "rail %d, and rail 1 is of another kind", rail_of_whole());
 }
 
+static double seen_bytes_s(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint)
+{
+    double idle_s, busy_s;
+    (void) under_way(btl, endpoint, 0, &idle_s);
+    (void) under_way(btl, endpoint, LOAD, &busy_s);
+    return (double) LOAD / (busy_s - idle_s);
+}
+
+/* The plan takes the first two, as it knows no difference. */
+static void pieces_take_the_lane_that_is_seen_to_be_fast(void)
+{
+    static const struct multilane_extension measuring = {.under_way = under_way,
+                                                         .seen_bytes_s = seen_bytes_s};
+    const double alike[] = {100, 100, 100};
+    size_t size = LOAD;
+    sim_begin(3, alike, 0);
+    memset(bytes_on_rail, 0, sizeof(bytes_on_rail));
+    struct route route = *class_route_at(peer_class_now(sim.sender), CLASS_CONTIGUOUS, SIZE_MAX);
+    CHECK(route.lane_count == 3, "%d lanes", route.lane_count);
+    route.lane_count = 2;
+    for (int i = 0; i < 3; i++)
+        sim.sender->lanes[i].extension = &measuring;
+    CHECK(stripe_choose(&route, sim.sender, LOAD, &size, false)->index == 1, "the faster of two");
+    for (int i = 0; i < 3; i++)
+        sim.sender->lanes[i].returns = true;
+    size = LOAD;
+    CHECK(stripe_choose(&route, sim.sender, LOAD, &size, false)->index == 2, "the fastest of all");
+    CHECK(stripe_seen_speed(&sim.sender->lanes[2], false) > 2e5, "it is the speed in reports");
+    bytes_on_rail[2] = 4 * LOAD;
+    size = LOAD;
+    CHECK(stripe_choose(&route, sim.sender, LOAD, &size, false)->index == 1, "that one is busy");
+    struct peer_class *class = peer_class_now(sim.sender);
+    bytes_on_rail[2] = 0;
+    class->lanes[2].use = MODEL_USE_RNDV;
+    size = LOAD;
+    CHECK(stripe_choose(&route, sim.sender, LOAD, &size, false)->index == 1,
+          "not all may take any message");
+    class->lanes[2].use = MODEL_USE_BOTH;
+}
+
 /* One that is not up is given nothing. */
 static void messages_leave_a_lane_that_broke(void)
 {
@@ -445,6 +485,7 @@ int main(void)
     eager_messages_never_wait_and_lost_lanes_get_nothing();
     the_only_lane_of_a_route_may_be_drained();
     whole_messages_leave_a_busy_lane();
+    pieces_take_the_lane_that_is_seen_to_be_fast();
     messages_leave_a_lane_that_broke();
     nonsense_is_passed_over();
     lanes_that_change_under_traffic_lose_nothing();

@@ -406,18 +406,24 @@ static void clock_looks_at_peers_with_something_to_watch(const unsigned char *st
 
 /* --- how soon a message is there --- */
 
-#define WORK_BYTES ((size_t) 10000)
+#define WORK_BYTES ((size_t) 20000)
 
-static void works_add(unsigned count)
+/* So many of them ask for a word. */
+static unsigned works_add(unsigned count)
 {
+    unsigned asks = 0;
+
     for (unsigned i = 0; i < count; i++) {
         struct sock_work *work = (struct sock_work *) sock_work_alloc(
             &module.super, peer, MCA_BTL_NO_ORDER, WORK_BYTES, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
         CHECK(work != NULL, "a work");
         work->own_bytes = WORK_BYTES;
+        *(struct frame_header *) (void *) work->memory = (struct frame_header){0};
         sock_queue_add(peer, work);
+        asks += ((struct frame_header *) (void *) work->memory)->flags & FRAME_WANTS_ACK;
     }
     peer->most_number = peer->next_number - 1; /* as if written */
+    return asks;
 }
 
 /* The other end says so, `later_ns` after what was last measured. */
@@ -426,36 +432,78 @@ static void works_arrive(uint32_t have, uint64_t later_ns)
     opal_list_t done;
 
     OBJ_CONSTRUCT(&done, opal_list_t);
-    peer->rated_from_ns -= later_ns;
+    peer->rate.asked_ns -= later_ns;
+    peer->rate.from_ns -= later_ns;
     CHECK(sock_queue_received(peer, have, &done), "%u frames", have);
     sock_works_complete(&done, OPAL_SUCCESS);
     OBJ_DESTRUCT(&done);
 }
 
-static void check_rate(double link_kb_s, double least, double most, const char *what)
+#define LINK_BYTES_S 1e7
+
+static void check_rate(double least, double most, const char *what)
 {
-    double kb_s = 1e-3 * (double) peer->kept_bytes / sock_queue_arrival_s(peer, 0, 1e3 * link_kb_s);
-    CHECK(kb_s > least && kb_s < most, "%s: %.1f kB/s, and not %.0f to %.0f", what, kb_s, least,
-          most);
+    double bytes_s = 1e6 / (sock_rate_arrival_s(peer, 1000000, LINK_BYTES_S) -
+                            sock_rate_arrival_s(peer, 0, LINK_BYTES_S));
+    CHECK(bytes_s > least && bytes_s < most, "%s: %.0f bytes/s, and not %.0f to %.0f", what,
+          bytes_s, least, most);
 }
 
-static void rates_are_those_of_busy_rails(void)
+static void rates_are_those_of_samples(void)
 {
     CHECK(sock_works_open(WORK_BYTES) == OPAL_SUCCESS, "memory for works");
-    sock_peer_begin(peer, 1);
-    works_add(4);
-    check_rate(1000, 999, 1001, "not known yet");
-    works_arrive(2, 100000000);
-    check_rate(1000, 150, 201, "two works in a tenth of a second");
-    works_add(2);
-    works_arrive(5, UINT64_C(10000000000));
-    check_rate(1000, 150, 201, "ten seconds in which it waited for the third");
+    connection_make();
+    peer->can_write = false; /* nothing is written */
+    CHECK(works_add(2) == 0, "no lanes are compared");
+    works_arrive(2, 0);
+    check_rate(0.99 * LINK_BYTES_S, 1.01 * LINK_BYTES_S, "not known yet");
+    CHECK(sock_rate_seen(peer) == 0, "the link says so, nothing was seen");
+    CHECK(works_add(2) == 2, "one of an idle rail, and what follows at once");
+    works_arrive(3, 10000000);
+    CHECK(sock_rate_seen(peer) == 0, "one of two is there");
+    works_arrive(4, 5000000);
+    check_rate(0.5 * 2e4 / 0.0076, 2e4 / 0.0075, "two in 15 ms");
+    for (uint32_t i = 0; i < 3; i++) { /* the first ones follow at once */
+        CHECK(works_add(1) == 1, "sample %u", i);
+        works_arrive(5 + i, 4000000);
+    }
+    check_rate(3.6e6, 3.8e6, "these and the first: 100 kB in 27 ms");
+    CHECK(works_add(1) == 0, "it is just known");
+    works_arrive(8, 0);
+    sock.clock_ms += 5;
+    CHECK(works_add(1) == 1, "of 5 ms ago");
+    works_arrive(9, UINT64_C(10000000000));
+    check_rate(2.2e6, 2.4e6, "the other end computed: four times slower");
     sock.clock_ms += 49;
-    check_rate(1000, 150, 201, "measured just now");
+    check_rate(2.2e6, 2.4e6, "measured just now");
     sock.clock_ms += 1;
-    check_rate(100, 150, 201, "not measured for long, and as fast as the link");
-    check_rate(1000, 300, 402, "not measured for long");
-    works_arrive(6, 0);
+    check_rate(4.4e6, 4.8e6, "doubted");
+    CHECK(sock_rate_seen(peer) < 2.4e6, "what was seen is not");
+    connection_end();
+    sock_works_close();
+}
+
+/* Of what is small, or added while much is under way, no word is asked: the words that come by
+ * themselves tell. */
+static void busy_rails_are_measured_by_all_words(void)
+{
+    CHECK(sock_works_open(WORK_BYTES) == OPAL_SUCCESS, "memory for works");
+    connection_make();
+    peer->can_write = false;
+    memset(&peer->rate, 0, sizeof(peer->rate));
+    check_rate(0.99 * LINK_BYTES_S, 1.01 * LINK_BYTES_S, "not known yet");
+    CHECK(works_add(30) == 27, "as many as are one sample");
+    peer->rate.asked_bytes = 0;
+    CHECK(works_add(1) == 0, "much is under way");
+    check_rate(0.99 * LINK_BYTES_S, 1.01 * LINK_BYTES_S, "no word yet");
+    works_arrive(1, 1000000);
+    CHECK(sock_rate_seen(peer) == 0, "1 ms is not enough");
+    works_arrive(3, 10000000);
+    check_rate(5.4e6, 5.5e6, "three in 11 ms");
+    CHECK(works_add(1) == 0, "one more");
+    works_arrive(32, UINT64_C(10000000000));
+    check_rate(5.4e6, 5.5e6, "the rail was idle for a part of 10 s");
+    connection_end();
     sock_works_close();
 }
 
@@ -621,7 +669,8 @@ int main(void)
     hostile = false;
     message_at_the_end_is_dropped(stream);
     clock_looks_at_peers_with_something_to_watch(stream);
-    rates_are_those_of_busy_rails();
+    rates_are_those_of_samples();
+    busy_rails_are_measured_by_all_words();
     owners_wait_for_the_kernel_alone();
     connections_are_tried_while_they_bring_something();
     what_the_other_end_began_anew_may_return();

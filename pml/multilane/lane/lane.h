@@ -339,6 +339,8 @@ void lane_return_none(struct lane *lane);
 /* Bytes that it was given and the other end does not have yet, and when they and `more` will be
  * there; 0: none, or its BTL does not tell. */
 size_t lane_under_way(const struct lane *lane, size_t more, double *seconds);
+/* The rate at which it delivers, as its BTL has measured it of late; 0: it has not. */
+double lane_seen_bytes_s(const struct lane *lane);
 
 /* For how long something is under way on a lane that does not notice by itself when it leads
  * nowhere; 0: nothing is, or it does. */

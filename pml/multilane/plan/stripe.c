@@ -58,6 +58,9 @@ void stripe_init(struct lane *lane, const struct model_lane *attributes)
 double stripe_seen_speed(const struct lane *lane, bool copies)
 {
     const struct lane_speed *speed = copies ? &lane->copy_speed : &lane->speed;
+    double bytes_s = copies ? 0 : lane_seen_bytes_s(lane);
+    if (bytes_s > 0)
+        return bytes_s;
     return speed_load(&speed->measured_ns) ? (double) speed_load(&speed->bytes_s) : 0;
 }
 
@@ -82,9 +85,9 @@ static double arrival_s(const struct lane_speed *speed, size_t size)
            speed->latency_s;
 }
 
-static size_t piece_of(const struct lane_speed *speed, size_t most, size_t left)
+static size_t piece_of(double bytes_s, size_t most, size_t left)
 {
-    double piece = (double) speed_load(&speed->bytes_s) * PIECE_S;
+    double piece = bytes_s * PIECE_S;
     size_t size = piece < (double) most ? (size_t) piece : most;
     size = size < PIECE_MIN ? PIECE_MIN : size & ~(PIECE_ALIGN - 1);
     return size < left ? size : left;
@@ -118,10 +121,17 @@ static struct choice choice_of(size_t total, size_t left, int lanes)
                            .index = -1};
 }
 
-static void choice_weigh(struct choice *choice, int index, const struct lane_speed *speed)
+/* By what its BTL has measured, if it has: it sees single messages as well. */
+static void choice_weigh(struct choice *choice, int index, const struct lane *lane,
+                         const struct lane_speed *speed)
 {
-    size_t piece = piece_of(speed, choice->most, choice->left);
-    double lane_s = arrival_s(speed, piece);
+    double lane_s, bytes_s = lane ? lane_seen_bytes_s(lane) : 0;
+    size_t piece = piece_of(bytes_s > 0 ? bytes_s : (double) speed_load(&speed->bytes_s),
+                            choice->most, choice->left);
+    if (bytes_s > 0)
+        (void) lane_under_way(lane, piece, &lane_s);
+    else
+        lane_s = arrival_s(speed, piece);
     if (lane_s < choice->best_s) {
         choice->index = index;
         choice->best_s = lane_s;
@@ -176,15 +186,33 @@ static struct lane *only_lane(const struct route *route, struct peer *peer, size
     return lane_is_lost(other) ? only : other;
 }
 
+/* The plan says how many lanes a message is worth. Which, of lanes that are alike but for speeds
+ * that only their BTL has measured, is found here: of all that large messages take. */
+static const struct route *wider_route(const struct route *route, struct peer *peer)
+{
+    struct peer_class *class = peer_class_now(peer);
+    const struct route *wider = class_route_at(class, CLASS_CONTIGUOUS, SIZE_MAX);
+    const struct lane *first = route_lane(route, peer, 0);
+    if (!first->returns || wider->lane_count <= route->lane_count)
+        return route;
+    for (int i = 0; i < wider->lane_count; i++)
+        if (route_lane(wider, peer, i)->extension != first->extension ||
+            class->lanes[wider->lanes[i]].use != MODEL_USE_BOTH)
+            return route;
+    return wider;
+}
+
 struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t total, size_t *size,
                            bool waits)
 {
     if (OPAL_LIKELY(route->lane_count == 1))
         return only_lane(route, peer, total);
+    route = wider_route(route, peer);
     struct choice choice = choice_of(total, *size, route->lane_count);
     for (int i = 0; i < route->lane_count; i++)
         if (lane_carries(route_lane(route, peer, i)))
-            choice_weigh(&choice, i, &route_lane(route, peer, i)->speed);
+            choice_weigh(&choice, i, route_lane(route, peer, i),
+                         &route_lane(route, peer, i)->speed);
     if (choice.index < 0)
         return stripe_whole(route, peer, total);
     struct lane *best = route_lane(route, peer, choice.index);
@@ -212,7 +240,7 @@ int stripe_choose_copy(struct lane *const *lanes, int count, size_t total, size_
     struct choice choice = choice_of(total, *size, count);
     for (int i = 0; i < count; i++)
         if (lane_carries(lanes[i]))
-            choice_weigh(&choice, i, &lanes[i]->copy_speed);
+            choice_weigh(&choice, i, NULL, &lanes[i]->copy_speed);
     *size = choice.size;
     if (choice.index < 0)
         return 0;
