@@ -33,7 +33,7 @@ static bool is_due(const struct lane_speed *speed, uint64_t untold)
 
 void seen_on_lane(struct lane *lane, size_t size)
 {
-    if (!lane)
+    if (!lane || lane_measures(lane))
         return;
     uint64_t received =
         atomic_fetch_add_explicit(&lane->speed.received, size, memory_order_relaxed) + size;

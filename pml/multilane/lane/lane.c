@@ -214,9 +214,7 @@ size_t lane_under_way(const struct lane *lane, size_t more, double *seconds)
 
 double lane_seen_bytes_s(const struct lane *lane)
 {
-    return lane->extension && lane->extension->seen_bytes_s
-               ? lane->extension->seen_bytes_s(lane->btl, lane->endpoint)
-               : 0;
+    return lane_measures(lane) ? lane->extension->seen_bytes_s(lane->btl, lane->endpoint) : 0;
 }
 
 uint64_t lane_quiet_ms(const struct lane *lane)

@@ -339,7 +339,12 @@ void lane_return_none(struct lane *lane);
 /* Bytes that it was given and the other end does not have yet, and when they and `more` will be
  * there; 0: none, or its BTL does not tell. */
 size_t lane_under_way(const struct lane *lane, size_t more, double *seconds);
-/* The rate at which it delivers, as its BTL has measured it of late; 0: it has not. */
+/* Does its BTL measure at which rate it delivers? */
+static inline bool lane_measures(const struct lane *lane)
+{
+    return lane->extension && lane->extension->seen_bytes_s;
+}
+/* That rate, of late; 0: not yet. */
 double lane_seen_bytes_s(const struct lane *lane);
 
 /* For how long something is under way on a lane that does not notice by itself when it leads

@@ -73,7 +73,7 @@ static bool histories_make(struct peer *peer)
 /* Bytes that the lane has carried since the last look. */
 static uint64_t carried(struct lane *lane, bool copies)
 {
-    uint64_t now = speed_load(copies ? &lane->copy_speed.seen : &lane->speed.seen);
+    uint64_t now = stripe_carried(lane, copies);
     uint64_t bytes = now - history_of(lane)->carried[copies];
     history_of(lane)->carried[copies] = now;
     return bytes;

@@ -4,7 +4,10 @@
  * The receiver counts the striped bytes of each lane and sends the count back on that lane. What
  * was sent and not reported is under way. If something was under way all the time between two
  * reports, the lane was busy, and the bytes by the time are its speed. Completions of BTLs are
- * not used, because a completed send may stay in a kernel for a second; nor is the peer's clock. */
+ * not used, because a completed send may stay in a kernel for a second; nor is the peer's clock.
+ *
+ * A lane whose BTL measures it knows more: single messages as well, and of whatever process. Its
+ * bytes are counted, but not reported. */
 #include "plan/stripe.h"
 
 #include <math.h>
@@ -58,10 +61,15 @@ void stripe_init(struct lane *lane, const struct model_lane *attributes)
 double stripe_seen_speed(const struct lane *lane, bool copies)
 {
     const struct lane_speed *speed = copies ? &lane->copy_speed : &lane->speed;
-    double bytes_s = copies ? 0 : lane_seen_bytes_s(lane);
-    if (bytes_s > 0)
-        return bytes_s;
+    if (!copies && lane_measures(lane))
+        return lane_seen_bytes_s(lane);
     return speed_load(&speed->measured_ns) ? (double) speed_load(&speed->bytes_s) : 0;
+}
+
+uint64_t stripe_carried(const struct lane *lane, bool copies)
+{
+    const struct lane_speed *speed = copies ? &lane->copy_speed : &lane->speed;
+    return speed_load(!copies && lane_measures(lane) ? &speed->sent : &speed->seen);
 }
 
 /* Bytes that were written off and then reported would make it negative for a moment. */
@@ -121,22 +129,32 @@ static struct choice choice_of(size_t total, size_t left, int lanes)
                            .index = -1};
 }
 
-/* By what its BTL has measured, if it has: it sees single messages as well. */
-static void choice_weigh(struct choice *choice, int index, const struct lane *lane,
-                         const struct lane_speed *speed)
+static void choice_offer(struct choice *choice, int index, size_t piece, double lane_s)
 {
-    double lane_s, bytes_s = lane ? lane_seen_bytes_s(lane) : 0;
-    size_t piece = piece_of(bytes_s > 0 ? bytes_s : (double) speed_load(&speed->bytes_s),
-                            choice->most, choice->left);
-    if (bytes_s > 0)
-        (void) lane_under_way(lane, piece, &lane_s);
-    else
-        lane_s = arrival_s(speed, piece);
-    if (lane_s < choice->best_s) {
-        choice->index = index;
-        choice->best_s = lane_s;
-        choice->size = piece;
+    if (lane_s >= choice->best_s)
+        return;
+    choice->index = index;
+    choice->best_s = lane_s;
+    choice->size = piece;
+}
+
+static void choice_weigh(struct choice *choice, int index, const struct lane_speed *speed)
+{
+    size_t piece = piece_of((double) speed_load(&speed->bytes_s), choice->most, choice->left);
+    choice_offer(choice, index, piece, arrival_s(speed, piece));
+}
+
+static void choice_weigh_lane(struct choice *choice, int index, const struct lane *lane)
+{
+    if (!lane_measures(lane)) {
+        choice_weigh(choice, index, &lane->speed);
+        return;
     }
+    double lane_s, bytes_s = lane_seen_bytes_s(lane);
+    size_t piece = piece_of(bytes_s > 0 ? bytes_s : (double) speed_load(&lane->speed.bytes_s),
+                            choice->most, choice->left);
+    (void) lane_under_way(lane, piece, &lane_s);
+    choice_offer(choice, index, piece, lane_s);
 }
 
 /* What is gained by less is lost again where messages come out of turn. */
@@ -211,13 +229,12 @@ struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t 
     struct choice choice = choice_of(total, *size, route->lane_count);
     for (int i = 0; i < route->lane_count; i++)
         if (lane_carries(route_lane(route, peer, i)))
-            choice_weigh(&choice, i, route_lane(route, peer, i),
-                         &route_lane(route, peer, i)->speed);
+            choice_weigh_lane(&choice, i, route_lane(route, peer, i));
     if (choice.index < 0)
         return stripe_whole(route, peer, total);
     struct lane *best = route_lane(route, peer, choice.index);
-    /* Never waits for a lane that may break: bytes that it loses are never reported. */
-    if (waits && !best->returns && has_enough(&best->speed))
+    /* Never waits for a lane that may break or is measured: bytes are never reported. */
+    if (waits && !best->returns && !lane_measures(best) && has_enough(&best->speed))
         return NULL;
     *size = choice.size;
     return best;
@@ -240,7 +257,7 @@ int stripe_choose_copy(struct lane *const *lanes, int count, size_t total, size_
     struct choice choice = choice_of(total, *size, count);
     for (int i = 0; i < count; i++)
         if (lane_carries(lanes[i]))
-            choice_weigh(&choice, i, NULL, &lanes[i]->copy_speed);
+            choice_weigh(&choice, i, &lanes[i]->copy_speed);
     *size = choice.size;
     if (choice.index < 0)
         return 0;

@@ -59,6 +59,8 @@ void stripe_seen(struct lane *lane, const struct wire_seen *seen);
 /* The speed that the lane has shown by messages, or by gets and puts; 0: it carried no part of any.
  */
 double stripe_seen_speed(const struct lane *lane, bool copies);
+/* The bytes of that, so far. */
+uint64_t stripe_carried(const struct lane *lane, bool copies);
 
 /* Sets the first speed from the model, once per lane. */
 void stripe_init(struct lane *lane, const struct model_lane *attributes);
