@@ -280,7 +280,8 @@ is_wanted() {
 
 # check NAME COMMAND...: a test that passes if the command ends with 0. What it prints is shown only
 # if it fails, and again at the end of test/all. There a second try may pass: a fault that shows once in many runs
-# is then `unsteady`, is named at the end and does not stop the run. More than $unsteady_max of them do.
+# is then `unsteady`, is named at the end and does not stop the run. After $unsteady_max of them, or failures, none is
+# tried again; where more come together, from root folders, the run fails.
 unsteady_max=3
 check() {
     local name=$1 log status started=$SECONDS
@@ -295,14 +296,17 @@ check() {
         case ${MULTILANE_ONLY:+$name} in *.build | *.root) ;; *) result passed "$name" "$((SECONDS - started)) s" ;; esac
         return 0
     fi
-    local why="exit status $status after $((SECONDS - started)) s" outcome=failed
-    log_end "$name" "$why" "$log" >>"$results.log"
+    local why="exit status $status after $((SECONDS - started)) s" outcome=failed second= said
+    said=$(log_end "$name" "$why" "$log")
     if may_try_again; then
         ("$@") >"$log.again" 2>&1 </dev/null
         [ $? != 0 ] || outcome=unsteady
+        second=" (the second try's: $log.again)"
     fi
-    result $outcome "$name" "$why; the end of $log:"
-    log_end "$name" "$why" "$log"
+    result $outcome "$name" "$why; the end of $log$second:"
+    # In one write: others may add to it.
+    printf '%s\n' "$said" >>"$results.log"
+    printf '%s\n' "$said"
     [ $outcome = unsteady ]
 }
 
@@ -336,7 +340,8 @@ results_end() {
 }
 
 # results_take NAME FILE: adds the results of such a script, which may be elsewhere (a root folder);
-# the test NAME fails if it broke off. The caller removes FILE.end before it starts the script.
+# the test NAME fails if it broke off. The caller removes FILE.end and FILE.log before it starts the
+# script.
 results_take() {
     [ "$2" = "$results" ] || {
         $sudo cat "$2" >>"$results"

@@ -63,7 +63,8 @@ static size_t under_way(mca_btl_base_module_t *btl, sock_peer_t *peer, size_t mo
     (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
     size_t bytes = peer->kept_bytes;
-    *seconds = sock_rate_arrival_s(peer, more, wire_bytes_s(peer));
+    if (more > 0)
+        *seconds = sock_rate_arrival_s(peer, more, wire_bytes_s(peer));
     OPAL_THREAD_UNLOCK(&peer->lock);
     return bytes;
 }

@@ -16,7 +16,8 @@
 /* Less takes the time of the way rather than that of the bytes. */
 #define SAMPLE_BYTES     ((size_t) 16 << 10)
 #define SAMPLE_BYTES_MAX ((size_t) 512 << 10)
-/* Not more of it is kept before, which may be there, untold. */
+/* A sample begins where at most this part of its bytes is kept already: that may have arrived
+ * untold. */
 #define IDLE_SHARE 8
 /* Times between words that are one sample, and what has to be kept meanwhile. */
 #define BUSY_BYTES ((size_t) 8 << 10)
@@ -61,6 +62,8 @@ bool sock_rate_asks(sock_peer_t *peer, uint32_t number, size_t bytes)
 
     if (OPAL_LIKELY(rate->link_bytes_s == 0) || !peer->link || bytes < SAMPLE_BYTES ||
         rate->asked_bytes >= SAMPLE_BYTES_MAX)
+        return false;
+    if (before < rate->asked_bytes) /* a part is there: it was sent in turns */
         return false;
     if (rate->asked_bytes == 0) {
         if (before > bytes / IDLE_SHARE || !is_due(rate))

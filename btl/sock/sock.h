@@ -209,9 +209,9 @@ struct sock_rate {
     uint64_t busy_ns;   /* so long was it busy, */
     uint64_t bytes;     /* and so much arrived meanwhile, */
     uint32_t samples;   /* in so many samples of late */
-    uint64_t looked_ms; /* of the last sample or doubt: */
-    uint8_t doubts;     /* it is taken for twice as fast so many times */
-    size_t asked_bytes; /* of which a word was asked for; 0: none was */
+    uint64_t looked_ms; /* when the last sample or doubt was */
+    uint8_t doubts;     /* so often is it taken for twice as fast */
+    size_t asked_bytes; /* sent since the word was asked for; 0: it was not */
     uint32_t asked_number;  /* the last of the frames */
     uint64_t asked_ns;      /* when the first one was added */
     uint64_t from_ns;       /* when the last word came, while something is under way; else 0 */

@@ -314,7 +314,8 @@ struct multilane_extension {
     bool (*repeats)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                     uint64_t *sent, uint64_t *repeated);
     /* What it was given and the other end has not said that it has: bytes, and when they and
-     * `more` will be there, in seconds from now, by the rate at which it delivers. */
+     * `more` will be there, in seconds from now, by the rate at which it delivers; with `more` 0
+     * the bytes alone. */
     size_t (*under_way)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                         size_t more, double *seconds);
     /* Of a lane that may break, and can be fenced. From now on it keeps each message until the

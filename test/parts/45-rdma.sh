@@ -15,7 +15,7 @@ rdma_commands() {
     # A machine whose kernel breaks under the command is not the command's failure: it gets another.
     [ -z "$MULTILANE_LONG" ] ||
         echo '[ -e /lab/broke ] || { touch /lab/broke; sync; echo c >/proc/sysrq-trigger; sleep 60; }'
-    printf ': >/lab/results\nrm -f /lab/results.end\n' # of a machine that broke
+    printf ': >/lab/results\nrm -f /lab/results.end /lab/results.log\n' # of a machine that broke
     # The short runs of the other series come last and have their own share of the time.
     printf 'export MULTILANE_RDMA_UNTIL_S=%s MULTILANE_AGAIN=%s\n' "${MULTILANE_RDMA_UNTIL_S:-400}" "$MULTILANE_AGAIN"
     printf 'export MULTILANE_ROOTS=%q MULTILANE_BUILD=%q MULTILANE_LONG=%q\n' "$roots" "$build_root" \

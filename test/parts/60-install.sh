@@ -23,7 +23,7 @@ install_series() {
     root=$roots/$suite
     check "$part.$series.root" root_make "$suite" "$suite" "$(series_packages)" || return
     $sudo mkdir -p "$root/build-install"
-    $sudo rm -rf "$root/build-install/results" "$root/build-install/results.end" "$root/build-install/foreign-build"
+    $sudo rm -rf "$root"/build-install/{results{,.end,.log},foreign-build}
     # What was built for this machine's own series is foreign to the others.
     [ "$series" = "$(native_series)" ] ||
         $sudo cp -r "$build_root/gcc/inst/components" "$root/build-install/foreign-build"

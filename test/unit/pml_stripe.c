@@ -455,6 +455,11 @@ static void pieces_take_the_lane_that_is_seen_to_be_fast(void)
     bytes_on_rail[2] = 4 * LOAD;
     size = LOAD;
     CHECK(stripe_choose(&route, sim.sender, LOAD, &size, false)->index == 1, "that one is busy");
+    bytes_on_rail[1] = bytes_on_rail[2] = 40 * LOAD;
+    size = LOAD;
+    CHECK(stripe_choose(&route, sim.sender, LOAD, &size, false)->index != 0,
+          "two lanes, as planned");
+    bytes_on_rail[1] = 0;
     struct peer_class *class = peer_class_now(sim.sender);
     bytes_on_rail[2] = 0;
     class->lanes[2].use = MODEL_USE_RNDV;

@@ -22,7 +22,7 @@ struct lane_speed {
     _Atomic uint64_t bytes_s;     /* moving average */
     _Atomic uint64_t measured_ns; /* over this much time in which the lane was busy */
     _Atomic uint64_t sent;        /* bytes sent on the lane, */
-    _Atomic uint64_t seen;        /* and reported by the peer */
+    _Atomic uint64_t seen;        /* and reported by the peer: of lanes that no BTL measures */
     _Atomic uint64_t written_off; /* under way when the lane was lost: they may never be reported */
     _Atomic uint64_t since_ns;    /* last measurement, or first byte after the lane was idle, */
     _Atomic uint64_t since_bytes; /* and `seen` at that time */

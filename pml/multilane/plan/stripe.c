@@ -6,8 +6,8 @@
  * reports, the lane was busy, and the bytes by the time are its speed. Completions of BTLs are
  * not used, because a completed send may stay in a kernel for a second; nor is the peer's clock.
  *
- * A lane whose BTL measures it knows more: single messages as well, and of whatever process. Its
- * bytes are counted, but not reported. */
+ * Where the BTL measures a lane, that is used instead: it sees single messages as well. The
+ * receiver does not report such lanes. */
 #include "plan/stripe.h"
 
 #include <math.h>
@@ -144,15 +144,21 @@ static void choice_weigh(struct choice *choice, int index, const struct lane_spe
     choice_offer(choice, index, piece, arrival_s(speed, piece));
 }
 
+/* A lane that its BTL measures: until then by what is declared. */
+static double measured_bytes_s(const struct lane *lane)
+{
+    double bytes_s = lane_seen_bytes_s(lane);
+    return bytes_s > 0 ? bytes_s : (double) speed_load(&lane->speed.bytes_s);
+}
+
 static void choice_weigh_lane(struct choice *choice, int index, const struct lane *lane)
 {
     if (!lane_measures(lane)) {
         choice_weigh(choice, index, &lane->speed);
         return;
     }
-    double lane_s, bytes_s = lane_seen_bytes_s(lane);
-    size_t piece = piece_of(bytes_s > 0 ? bytes_s : (double) speed_load(&lane->speed.bytes_s),
-                            choice->most, choice->left);
+    double lane_s;
+    size_t piece = piece_of(measured_bytes_s(lane), choice->most, choice->left);
     (void) lane_under_way(lane, piece, &lane_s);
     choice_offer(choice, index, piece, lane_s);
 }
@@ -204,20 +210,33 @@ static struct lane *only_lane(const struct route *route, struct peer *peer, size
     return lane_is_lost(other) ? only : other;
 }
 
-/* The plan says how many lanes a message is worth. Which, of lanes that are alike but for speeds
- * that only their BTL has measured, is found here: of all that large messages take. */
-static const struct route *wider_route(const struct route *route, struct peer *peer)
+/* The plan says how many lanes a message is worth. Of lanes that are alike but for speeds that only
+ * their BTL has measured, it cannot say which: the fastest of all that large messages take. In
+ * `fastest`; else the route's own. */
+static const struct route *fastest_route(const struct route *route, struct peer *peer,
+                                         struct route *fastest)
 {
     struct peer_class *class = peer_class_now(peer);
-    const struct route *wider = class_route_at(class, CLASS_CONTIGUOUS, SIZE_MAX);
+    const struct route *all = class_route_at(class, CLASS_CONTIGUOUS, SIZE_MAX);
     const struct lane *first = route_lane(route, peer, 0);
-    if (!first->returns || wider->lane_count <= route->lane_count)
+    double bytes_s[MODEL_LANES_MAX];
+    if (!first->returns || !lane_measures(first) || all->lane_count <= route->lane_count)
         return route;
-    for (int i = 0; i < wider->lane_count; i++)
-        if (route_lane(wider, peer, i)->extension != first->extension ||
-            class->lanes[wider->lanes[i]].use != MODEL_USE_BOTH)
+    for (int i = 0; i < all->lane_count; i++) {
+        struct lane *lane = route_lane(all, peer, i);
+        if (lane->extension != first->extension || class->lanes[lane->index].use != MODEL_USE_BOTH)
             return route;
-    return wider;
+        bytes_s[i] = lane_carries(lane) ? measured_bytes_s(lane) : 0;
+    }
+    fastest->lane_count = 0;
+    for (int i = 0; i < all->lane_count; i++) {
+        int faster = 0;
+        for (int j = 0; j < all->lane_count; j++)
+            faster += bytes_s[j] > bytes_s[i] || (j < i && bytes_s[j] == bytes_s[i]);
+        if (faster < route->lane_count)
+            fastest->lanes[fastest->lane_count++] = all->lanes[i];
+    }
+    return fastest;
 }
 
 struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t total, size_t *size,
@@ -225,7 +244,8 @@ struct lane *stripe_choose(const struct route *route, struct peer *peer, size_t 
 {
     if (OPAL_LIKELY(route->lane_count == 1))
         return only_lane(route, peer, total);
-    route = wider_route(route, peer);
+    struct route fastest;
+    route = fastest_route(route, peer, &fastest);
     struct choice choice = choice_of(total, *size, route->lane_count);
     for (int i = 0; i < route->lane_count; i++)
         if (lane_carries(route_lane(route, peer, i)))

@@ -30,8 +30,8 @@ static inline struct lane *stripe_whole(const struct route *route, struct peer *
  * arrive while the receiver still copies; of two halves it copies one meanwhile. */
 size_t stripe_fragment(size_t left, size_t most);
 
-/* Marks the header of a piece as counted, so that the receiver reports it. Not needed where the
- * plan uses one lane at a time, nor for whole messages. */
+/* Marks the header of a piece as counted, so that the receiver reports it, unless its BTL
+ * measures the lane. Not needed where the plan uses one lane at a time, nor for whole messages. */
 static inline void stripe_set_counted(const struct route *route, void *header)
 {
     ((struct wire_base *) header)->traits = route->counted ? WIRE_STRIPED : 0;
@@ -59,7 +59,7 @@ void stripe_seen(struct lane *lane, const struct wire_seen *seen);
 /* The speed that the lane has shown by messages, or by gets and puts; 0: it carried no part of any.
  */
 double stripe_seen_speed(const struct lane *lane, bool copies);
-/* The bytes of that, so far. */
+/* The bytes that it has carried, or was given where its BTL measures it. */
 uint64_t stripe_carried(const struct lane *lane, bool copies);
 
 /* Sets the first speed from the model, once per lane. */
