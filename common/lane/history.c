@@ -3,7 +3,6 @@
 #include "common/lane/history.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,26 +124,14 @@ void history_add_start(struct history *history, const struct history_start *star
     history->starts[history->start_count++] = *start;
 }
 
-/* Were they compared with each other? */
-static bool are_beside(const struct history_way *one, const struct history_way *other)
-{
-    return one->bucket == other->bucket && one->buffer == other->buffer &&
-           strcmp(one->class, other->class) == 0;
-}
-
-/* The index of the same way; way_count: there is none. */
-static uint32_t way_find(const struct history *history, const struct history_way *way)
-{
-    uint32_t at = 0;
-    while (at < history->way_count && !(learned_key_equals(history->ways[at].key, way->key) &&
-                                        are_beside(&history->ways[at], way)))
-        at++;
-    return at;
-}
-
 void history_add_way(struct history *history, const struct history_way *way)
 {
-    uint32_t at = way_find(history, way);
+    uint32_t at = 0;
+    while (at < history->way_count &&
+           !(history->ways[at].bucket == way->bucket && history->ways[at].buffer == way->buffer &&
+             learned_key_equals(history->ways[at].key, way->key) &&
+             strcmp(history->ways[at].class, way->class) == 0))
+        at++;
     if (at == HISTORY_WAYS_MAX)
         return;
     if (at == history->way_count) {
@@ -157,39 +144,6 @@ void history_add_way(struct history *history, const struct history_way *way)
         history->way_count++;
     }
     history->ways[at] = *way;
-}
-
-/* By how much ways beside this one took longer in the later job: by the one that it timed most. */
-static double later_ratio(const struct history *history, const struct history *later,
-                          const struct history_way *way)
-{
-    double ratio = 1;
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < later->way_count; i++) {
-        const struct history_way *now = &later->ways[i];
-        if (now->messages <= most || !are_beside(now, way))
-            continue;
-        uint32_t at = way_find(history, now);
-        if (at == history->way_count)
-            continue;
-        ratio = now->seconds / history->ways[at].seconds;
-        most = now->messages;
-    }
-    return ratio;
-}
-
-void history_add_ways(struct history *history, const struct history *later)
-{
-    double *ratios = calloc(history->way_count + 1, sizeof(ratios[0]));
-    for (uint32_t i = 0; ratios && i < history->way_count; i++)
-        ratios[i] = later_ratio(history, later, &history->ways[i]);
-    for (uint32_t i = 0; ratios && i < history->way_count; i++)
-        history->ways[i].seconds =
-            fmin(fmax(history->ways[i].seconds * ratios[i], 1e-12 * (double) PS_LEAST),
-                 1e-12 * (double) PS_MOST);
-    free(ratios);
-    for (uint32_t i = 0; i < later->way_count; i++)
-        history_add_way(history, &later->ways[i]);
 }
 
 uint32_t history_costs(const struct history *history, bool is_crowded, struct startup_costs *costs)

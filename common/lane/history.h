@@ -48,9 +48,6 @@ void history_free(struct history *history);
 /* Adds to it; a way that is known is replaced, the oldest start is forgotten. */
 void history_add_start(struct history *history, const struct history_start *start);
 void history_add_way(struct history *history, const struct history_way *way);
-/* The ways of a later job. Of what it did not time anew the ratio stays to what both have timed:
- * one job may have had a processor for each rank, and another one half of it. */
-void history_add_ways(struct history *history, const struct history *later);
 
 /* The medians of the starts of such jobs; how many there are. */
 uint32_t history_costs(const struct history *history, bool is_crowded, struct startup_costs *costs);

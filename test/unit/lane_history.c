@@ -72,34 +72,6 @@ static void what_was_written_is_read(void)
     history_free(&history);
 }
 
-/* Jobs of which one had half of the processors: what only that one timed says nothing by itself. */
-static void ways_keep_their_ratios(void)
-{
-    struct history history = {0}, later = {0};
-    struct history_way way = way_of(20, 4e-3), other = way_of(20, 8e-3), far = way_of(21, 5e-3);
-    other.key.lanes = 1;
-    history_add_way(&history, &way);
-    history_add_way(&history, &other);
-    history_add_way(&history, &far);
-    way.seconds = 1e-4;
-    way.messages = 9;
-    history_add_way(&later, &way);
-    way.key.lanes = 2; /* that no earlier job knew */
-    way.seconds = 3e-4;
-    way.messages = 900;
-    history_add_way(&later, &way);
-    history_add_ways(&history, &later);
-    CHECK(history.way_count == 4, "%u ways", history.way_count);
-    CHECK(fabs(history.ways[0].seconds / 1e-4 - 1) < 1e-9, "timed anew: %g",
-          history.ways[0].seconds);
-    CHECK(fabs(history.ways[1].seconds / 2e-4 - 1) < 1e-9, "twice as long as that: %g",
-          history.ways[1].seconds);
-    CHECK(history.ways[2].seconds == 5e-3, "another size: %g", history.ways[2].seconds);
-    CHECK(history.ways[3].seconds == 3e-4, "the new one: %g", history.ways[3].seconds);
-    history_free(&history);
-    history_free(&later);
-}
-
 static void a_busy_start_is_outvoted(void)
 {
     struct history history = {0};
@@ -182,7 +154,6 @@ int main(void)
     snprintf(folder, sizeof(folder), "/tmp/multilane-history-%d", (int) getpid());
     snprintf(path, sizeof(path), "%s/multilane/history", folder);
     what_was_written_is_read();
-    ways_keep_their_ratios();
     a_busy_start_is_outvoted();
     lies_are_not_there();
     no_file_of_others_is_read();

@@ -109,15 +109,12 @@ static void class_gather(const struct peer_class *class, const char *name, struc
 static void known_gather(const char *name, const struct peer_class *before, struct history *to)
 {
     const struct history *history = used_history();
-    struct history later = {0};
     char own[HISTORY_CLASS_CHARS];
     for (uint32_t i = 0; i < history->way_count; i++)
         if (strcmp(history->ways[i].class, name) == 0)
             history_add_way(to, &history->ways[i]);
     if (before && class_name(before, own) && strcmp(own, name) == 0)
-        class_gather(before, name, &later);
-    history_add_ways(to, &later);
-    history_free(&later);
+        class_gather(before, name, to);
 }
 
 void learning_recall(struct peer_class *class, const struct peer_class *before)

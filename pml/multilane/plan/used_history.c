@@ -60,7 +60,8 @@ void used_history_end(void)
         history_read(used.path, &now);
         for (uint32_t i = 0; i < used.added.start_count; i++)
             history_add_start(&now, &used.added.starts[i]);
-        history_add_ways(&now, &used.added);
+        for (uint32_t i = 0; i < used.added.way_count; i++)
+            history_add_way(&now, &used.added.ways[i]);
         (void) history_write(used.path, &now); /* else the next job begins as this one did */
         history_free(&now);
     }
