@@ -204,19 +204,18 @@ enum peer_state {
 
 /* How fast a rail delivers: rate.c. */
 struct sock_rate {
-    double
-        link_bytes_s;   /* by what the link says; 0: lanes are not compared, and none is measured */
-    uint64_t busy_ns;   /* so long was it busy, */
-    uint64_t bytes;     /* and so much arrived meanwhile, */
-    uint32_t samples;   /* in so many samples of late */
-    uint64_t looked_ms; /* when the last sample or doubt was */
-    uint8_t doubts;     /* so often is it taken for twice as fast */
-    size_t asked_bytes; /* sent since the word was asked for; 0: it was not */
-    uint32_t asked_number;  /* the last of the frames */
+    double link_bytes_s;    /* as the link says; 0: nothing is measured */
+    uint64_t busy_ns;       /* it was busy for so long, */
+    uint64_t bytes;         /* and so much arrived meanwhile, */
+    uint32_t samples;       /* in so many samples of late */
+    uint64_t looked_ms;     /* when the last sample or doubt was */
+    uint8_t doubts;         /* the rate is doubled so often */
+    size_t asked_bytes;     /* sent since the word was asked for; 0: it was not */
+    uint32_t asked_number;  /* of the last frame of these */
     uint64_t asked_ns;      /* when the first one was added */
     uint64_t from_ns;       /* when the last word came, while something is under way; else 0 */
     size_t had;             /* kept at that time */
-    uint64_t between_ns;    /* between words, so far, */
+    uint64_t between_ns;    /* the time between words so far, */
     uint64_t between_bytes; /* and what arrived */
 };
 

@@ -462,7 +462,7 @@ static void rates_are_those_of_samples(void)
     works_arrive(3, 10000000);
     CHECK(sock_rate_seen(peer) == 0, "one of two is there");
     works_arrive(4, 5000000);
-    check_rate(0.5 * 2e4 / 0.0076, 2e4 / 0.0075, "two in 15 ms");
+    check_rate(4e4 / 0.0155, 4e4 / 0.015, "two in 15 ms");
     for (uint32_t i = 0; i < 3; i++) { /* the first ones follow at once */
         CHECK(works_add(1) == 1, "sample %u", i);
         works_arrive(5 + i, 4000000);
@@ -477,6 +477,8 @@ static void rates_are_those_of_samples(void)
     sock.clock_ms += 49;
     check_rate(2.2e6, 2.4e6, "measured just now");
     sock.clock_ms += 1;
+    (void) sock_rate_arrival_s(peer, 1, 1e6);
+    CHECK(peer->rate.doubts == 0, "it is as fast as such a link: no doubt");
     check_rate(4.4e6, 4.8e6, "doubted");
     CHECK(sock_rate_seen(peer) < 2.4e6, "what was seen is not");
     connection_end();
