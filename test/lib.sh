@@ -16,6 +16,23 @@ die() {
     exit 1
 }
 
+# locked NAME COMMAND...: one process at a time; what the command starts does not inherit the lock. A function
+# that breaks off (an unset variable) breaks off its caller, as it would without.
+locked() {
+    local lock=$build_root/$1.lock ended=$build_root/$1.ended.$BASHPID status
+    shift
+    mkdir -p "$build_root"
+    (
+        flock 9 && "$@" 9>&-
+        status=$?
+        : >"$ended"
+        exit $status
+    ) 9>"$lock"
+    status=$?
+    rm "$ended" || exit 1
+    return $status
+}
+
 # --- packages ---------------------------------------------------------------
 
 packages_missing() {
@@ -107,6 +124,9 @@ sources_copy() {
 
 # Everything that configure needs, in $sources.
 sources_prepare() {
+    locked sources sources_prepare_locked
+}
+sources_prepare_locked() {
     [ "$sources" = "$top" ] || sources_copy || return 1
     [ -f "$sources/configure" ] && [ -z "$(find "$sources" -name build -prune -o \
         \( -name configure.ac -o -name Makefile.am -o -name local.mk \) \

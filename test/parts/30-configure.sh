@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Part configure: what configure says when it cannot do what was asked.
 about="configure refuses what it cannot use, in one sentence"
+runs_beside=1
 
 . "$top/test/unit/run.sh"
 

@@ -14,7 +14,7 @@ part_run() {
         if series_is_native; then
             beside slurm_native
         else
-            beside slurm_in_root "$(suite_of_series "$series")"
+            beside locked "root-$(suite_of_series "$series")" slurm_in_root "$(suite_of_series "$series")"
         fi
     done
     wait

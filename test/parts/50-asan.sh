@@ -16,6 +16,10 @@ asan_runs() {
     done
 }
 
+part_build() {
+    unit_build_ahead asan --enable-asan
+}
+
 # AddressSanitizer does not wholly follow the coroutines of the walks of all interleavings: --long.
 part_run() {
     # shellcheck disable=SC2046

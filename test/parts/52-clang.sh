@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Part clang: the unit tests built with the other compiler, whose warnings differ.
 about="unit tests, built with clang and every warning an error"
+runs_beside=1
 
 . "$top/test/unit/run.sh"
 

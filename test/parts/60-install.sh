@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Part install: a real installation into the component folder of each Open MPI, and its removal.
 about="installing changes nothing but what is named, on each series; uninstalling leaves nothing"
+runs_beside=1
 
 . "$top/test/parts/mpi-series.sh"
 . "$top/test/unit/run.sh"
@@ -12,7 +13,7 @@ part_cannot_run() {
 part_run() {
     check install.ready unit_build gcc || return
     for series in 4.1 5.0 6.0; do
-        beside install_series
+        beside locked "root-$(suite_of_series "$series")" install_series
     done
     wait
 }

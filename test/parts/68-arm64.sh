@@ -7,6 +7,7 @@
 # order of memory accesses, since the translated ones keep x86's, which is stronger. That is what the
 # exhaustive checks of the ring and the flow control (unit/walk.h) are for.
 about="built for arm64, run by qemu: unit tests, MPI over shm and tcp with two processes"
+runs_beside=1
 
 . "$top/test/unit/run.sh"
 

@@ -2,6 +2,7 @@
 # Part packages: the tarball, the recipes of packaging/, modulefiles, workflows. Quick by default; with
 # --long every package whose tool is at hand is built, installed into a system that had nothing, and used.
 about="the tarball and the recipes of packaging/ are what they say; --long builds and uses each package"
+runs_beside=1
 
 . "$top/test/unit/run.sh"
 

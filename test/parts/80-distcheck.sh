@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Part distcheck: the tarball builds, tests, installs and uninstalls on its own.
 about="the tarball builds, tests and all, installs and uninstalls on its own"
+runs_beside=1
 
 . "$top/test/unit/run.sh"
 

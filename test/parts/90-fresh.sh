@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Part fresh: the two commands in a Debian 12 and a Debian 13 that have nothing but the base system.
 about="the two commands in an empty Debian 12 and 13, as root and as a user with sudo (--long: every part)"
+runs_beside=1
 
 part_cannot_run() {
     [ -e "$top/.git" ] || { echo "this is not a git checkout to clone"; return; }

@@ -20,23 +20,36 @@ part_run() {
         check "$part.build" series_build_native || return 1
         logs=$logs mpi_run "$build_root/gcc" "$part."
     else
-        local suite root
+        local suite
         suite=$(suite_of_series "$series")
-        root=$roots/$suite
-        check "$part.root" root_make "$suite" "$suite" "$(series_packages)" || return 1
-        check "$part.build" series_build_in_root "$suite" || return 1
-        # The PML's unit tests replace functions of Open MPI, which differ; the others know none.
-        # shellcheck disable=SC2016
-        check "$part.unit" root_run "$suite" 'cd /build && export MULTILANE_WALKS=${MULTILANE_LONG:-no} &&
-            tests="\$(pml_tests) \$(job_tests)" &&
-            make -j$(nproc) check TESTS="$tests" check_PROGRAMS="$tests"'
-        $sudo rm -f "$root"/build/results{,.end,.log}
-        # shellcheck disable=SC2016
-        root_run "$suite" "results=/build/results logs=/build/logs MULTILANE_BUILD=/build
-            export results logs MULTILANE_BUILD; : >\$results
-            /multilane/test/mpi/run /build '$part.'"
-        results_take "$part.end" "$root/build/results"
+        locked "root-$suite" series_in_root "$suite"
     fi
+}
+
+series_in_root() {
+    local suite=$1 root=$roots/$1
+    check "$part.root" root_make "$suite" "$suite" "$(series_packages)" || return 1
+    check "$part.build" series_build_in_root "$suite" || return 1
+    # The PML's unit tests replace functions of Open MPI, which differ; the others know none.
+    # shellcheck disable=SC2016
+    check "$part.unit" root_run "$suite" 'cd /build && export MULTILANE_WALKS=${MULTILANE_LONG:-no} &&
+        tests="\$(pml_tests) \$(job_tests)" &&
+        make -j$(nproc) check TESTS="$tests" check_PROGRAMS="$tests"'
+    $sudo rm -f "$root"/build/results{,.end,.log}
+    # shellcheck disable=SC2016
+    root_run "$suite" "results=/build/results logs=/build/logs MULTILANE_BUILD=/build
+        export results logs MULTILANE_BUILD; : >\$results
+        /multilane/test/mpi/run /build '$part.'"
+    results_take "$part.end" "$root/build/results"
+}
+
+# Beside the parts before, unless this one has begun.
+part_build() {
+    local suite
+    series_is_native || [ -n "$(root_impossible)" ] && return
+    suite=$(suite_of_series "$series")
+    locked "root-$suite" eval '[ -e "$results.$part" ] ||
+        { root_make "$suite" "$suite" "$(series_packages)" && series_build_in_root "$suite"; }'
 }
 
 series_packages() {

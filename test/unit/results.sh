@@ -74,6 +74,20 @@ breaks_off() { check before true; echo "$no_such_variable"; check after true; }
 ) >/dev/null 2>&1
 expect "tests beside each other" 2 6
 
+# What breaks off while it holds a lock ends the part, and the next one gets the lock.
+# shellcheck disable=SC2030,SC2031
+said=$(
+    build_root=$folder/locks
+    (locked it breaks_off; echo "it went on") 2>/dev/null
+    locked it echo held
+    locked it false || echo "status $?"
+    locked it ls /proc/self/fd/9 >/dev/null 2>&1 || echo "not inherited"
+)
+[ "$said" = "  ok    before (0 s)
+held
+status 1
+not inherited" ] || { printf 'locks:\n%s\n' "$said" >&2; exit 1; }
+
 # One test alone, by its name or a pattern; the others do not run.
 # shellcheck disable=SC2016
 printf 'check "${prefix}good" true\ncheck "${prefix}bad" false\nskip "${prefix}bare" nothing\n' \
@@ -150,3 +164,17 @@ for tests in 3 4; do
     MULTILANE_BUILD=$folder/all "$folder/top/test/all" --full >/dev/null 2>&1 || status=1
     [ $status = $((tests - 3)) ] || { echo "$tests tests that fail once: status $status" >&2; exit 1; }
 done
+
+# A part beside the others, and what is built ahead of a part that has not begun.
+rm "$folder/top/test/parts/"*
+rm -rf "$folder/all"
+printf 'runs_beside=1\npart_run() { check beside.one true; }\n' >"$folder/top/test/parts/10-beside.sh"
+# shellcheck disable=SC2016
+printf 'part_run() { check first.one eval '\''until [ -e "$build_root/ahead" ]; do sleep 0.1; done'\''; }\n' \
+    >"$folder/top/test/parts/20-first.sh"
+# shellcheck disable=SC2016
+printf 'part_build() { : >"$build_root/ahead"; }\npart_run() { check last.one true; }\n' >"$folder/top/test/parts/30-last.sh"
+said=$(MULTILANE_BUILD=$folder/all "$folder/top/test/all" --full 2>/dev/null |
+    sed -n 's/^== //p; s/^  ok  *\([^ ]*\).*/\1/p; /passed/p' | sort | tr '\n' ' ')
+[ "$said" = "3 passed, 0 failed, 0 skipped beside beside.one first first.one last last.one " ] ||
+    { printf 'parts beside others: %s\n' "$said" >&2; exit 1; }

@@ -61,6 +61,25 @@ unit_run() {
     fi
 }
 
+# unit_build VARIANT [configure's arguments]. Once in a run of test/all: others use what it has installed.
 unit_build() {
-    packages_need_to_build && sources_prepare && build_make "$@" --enable-werror
+    locked "$1" unit_build_locked "$@"
+}
+unit_build_locked() {
+    local stamp=$build_root/$1.built
+    [ "$(cat "$stamp" 2>/dev/null)" != "${MULTILANE_RUN:-none} $*" ] || return 0
+    rm -f "$stamp"
+    packages_need_to_build && sources_prepare && build_make "$@" --enable-werror &&
+        printf '%s %s\n' "${MULTILANE_RUN:-}" "$*" >"$stamp"
+}
+
+# The same, and the programs of unit_run, unless the part has begun.
+unit_build_ahead() {
+    locked "$1" unit_build_ahead_locked "$@"
+}
+unit_build_ahead_locked() {
+    local variables
+    [ ! -e "$results.$part" ] && unit_build_locked "$@" || return
+    mapfile -t variables < <(unit_variables "$1")
+    make -C "$build_root/$1" -j"$jobs" -k check "${variables[@]}" TESTS=
 }
