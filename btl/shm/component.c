@@ -117,7 +117,7 @@ static uint32_t local_processes(void)
 
 static bool ring_size_read(void)
 {
-    const struct ring_sizes sizes = last_cache_ring_sizes_here(shm.peers_expected);
+    const struct ring_sizes sizes = last_cache_ring_sizes_here(shm.peers_expected, shm.crowded);
     uint64_t bytes = sizes.most;
 
     if (strcmp(shm.ring_bytes_text, "auto") != 0 &&
@@ -164,6 +164,7 @@ static bool sizes_read(void)
              limit = allowed < 0x1p63 ? (uint64_t) allowed : UINT64_MAX;
 
     shm.peers_expected = local_processes();
+    shm.crowded = shm.peers_expected > crowd_processors(shm.peers_expected);
     shm.connection_count = shm.peers_expected + OTHER_JOBS_CONNECTIONS;
     if (shm.connection_count > SEGMENT_CONNECTIONS_MAX)
         shm.connection_count = SEGMENT_CONNECTIONS_MAX;
@@ -253,7 +254,6 @@ static bool begin(void)
     shm.part_tried = false;
     atomic_store_explicit(&shm.copies_work, false, memory_order_relaxed);
     shm_own_part_make();
-    shm.crowded = shm.peers_expected > crowd_processors(shm.peers_expected);
     atomic_store_explicit(&shm.bells, BELLS_AND_RINGS, memory_order_relaxed);
     if (shm.single_copy.number != SHM_COPY_NONE)
         shm.readers_allowed = readers_allow();

@@ -52,7 +52,7 @@ static void children_add(pid_t launcher, const char *thread, struct processors *
 }
 
 /* Does this environment have the variable, with the value that it has in ours? */
-static bool has_variable(const char *environment, const char *name)
+static bool has_variable(const char *environment, size_t bytes, const char *name)
 {
     const char *value = getenv(name);
     char wanted[256];
@@ -61,18 +61,19 @@ static bool has_variable(const char *environment, const char *name)
         return false;
     /* With the zero at its end. */
     int length = snprintf(wanted, sizeof(wanted), "%s=%s", name, value) + 1;
-    return length <= (int) sizeof(wanted) &&
-           memmem(environment, ENVIRONMENT_BYTES, wanted, (size_t) length);
+    return length <= (int) sizeof(wanted) && memmem(environment, bytes, wanted, (size_t) length);
 }
 
 /* Is the process started as this rank, as we are? It may be another user's, and keep that to
  * itself. */
 static bool is_wrapper(pid_t pid)
 {
-    char *environment = calloc(1, ENVIRONMENT_BYTES);
-    bool is_one =
-        environment && kernel_text(environment, ENVIRONMENT_BYTES, "/proc/%d/environ", (int) pid) &&
-        has_variable(environment, "PMIX_NAMESPACE") && has_variable(environment, "PMIX_RANK");
+    char *environment = malloc(ENVIRONMENT_BYTES);
+    ssize_t bytes =
+        environment ? kernel_bytes(environment, ENVIRONMENT_BYTES, "/proc/%d/environ", (int) pid)
+                    : -1;
+    bool is_one = bytes > 0 && has_variable(environment, (size_t) bytes, "PMIX_NAMESPACE") &&
+                  has_variable(environment, (size_t) bytes, "PMIX_RANK");
 
     free(environment);
     return is_one;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool text_read(char *text, size_t size, const char *format, va_list arguments)
+static ssize_t text_read(char *text, size_t size, const char *format, va_list arguments)
 {
     char path[PATH_MAX];
     bool fits = vsnprintf(path, sizeof(path), format, arguments) < (int) sizeof(path);
@@ -18,23 +18,32 @@ static bool text_read(char *text, size_t size, const char *format, va_list argum
     if (fd >= 0)
         close(fd);
     text[got < 0 ? 0 : got] = '\0';
-    return got >= 0;
+    return got;
 }
 
 bool kernel_text(char *text, size_t size, const char *path, ...)
 {
     va_list arguments;
     va_start(arguments, path);
-    bool is_read = text_read(text, size, path, arguments);
+    bool is_read = text_read(text, size, path, arguments) >= 0;
     va_end(arguments);
     return is_read;
+}
+
+ssize_t kernel_bytes(char *bytes, size_t size, const char *path, ...)
+{
+    va_list arguments;
+    va_start(arguments, path);
+    ssize_t got = text_read(bytes, size, path, arguments);
+    va_end(arguments);
+    return got;
 }
 
 bool kernel_line(char *line, size_t size, const char *path, ...)
 {
     va_list arguments;
     va_start(arguments, path);
-    bool is_read = text_read(line, size, path, arguments);
+    bool is_read = text_read(line, size, path, arguments) >= 0;
     va_end(arguments);
     line[strcspn(line, "\n")] = '\0';
     return is_read;

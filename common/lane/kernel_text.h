@@ -5,11 +5,17 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* What one read gives of all that fits, as a text that ends; the path is given as to printf. False,
  * and an empty text: it cannot be read. */
 __attribute__((format(printf, 3, 4))) bool kernel_text(char *text, size_t size, const char *path,
                                                        ...);
+
+/* As kernel_text; returns how many bytes were read, of files that hold zeros; -1: it cannot be
+ * read. */
+__attribute__((format(printf, 3, 4))) ssize_t kernel_bytes(char *bytes, size_t size,
+                                                           const char *path, ...);
 
 /* What /proc/PID/stat says behind the program's name: first the process's state, a letter. Null: it
  * cannot be read. */

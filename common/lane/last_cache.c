@@ -7,7 +7,6 @@
 #include <sched.h>
 #include <stdio.h>
 
-#include "common/lane/crowd.h"
 #include "common/lane/kernel_text.h"
 #include "common/lane/processor_list.h"
 
@@ -56,11 +55,10 @@ struct ring_sizes last_cache_ring_sizes(const struct last_cache *cache, uint32_t
     return (struct ring_sizes){.usual = RING_BYTES_USUAL, .most = bytes};
 }
 
-struct ring_sizes last_cache_ring_sizes_here(uint32_t processes)
+struct ring_sizes last_cache_ring_sizes_here(uint32_t processes, bool is_crowded)
 {
-    struct last_cache cache = last_cache_find("/sys/devices/system/cpu", sched_getcpu());
-
-    if (processes > crowd_processors(processes))
+    if (is_crowded)
         return (struct ring_sizes){.usual = RING_BYTES_CROWDED, .most = RING_BYTES_USUAL};
+    struct last_cache cache = last_cache_find("/sys/devices/system/cpu", sched_getcpu());
     return last_cache_ring_sizes(&cache, processes);
 }

@@ -3,6 +3,7 @@
 #ifndef COMMON_LANE_LAST_CACHE_H
 #define COMMON_LANE_LAST_CACHE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct last_cache {
@@ -29,6 +30,6 @@ struct ring_sizes {
  * all of them together take half of the cache. */
 struct ring_sizes last_cache_ring_sizes(const struct last_cache *cache, uint32_t processes);
 /* On this node, by the cache of the processor that this thread runs on. */
-struct ring_sizes last_cache_ring_sizes_here(uint32_t processes);
+struct ring_sizes last_cache_ring_sizes_here(uint32_t processes, bool is_crowded);
 
 #endif

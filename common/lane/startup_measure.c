@@ -362,8 +362,9 @@ static bool tasks_measure(const struct setting *setting, struct startup_costs *c
 
 bool startup_measure(uint32_t processes, struct startup_costs *costs)
 {
+    const bool is_crowded = processes > crowd_processors(processes);
     bool is_measured = false;
-    struct setting setting = {.ring_bytes = last_cache_ring_sizes_here(processes).most,
+    struct setting setting = {.ring_bytes = last_cache_ring_sizes_here(processes, is_crowded).most,
                               .until_s = clock_exact_s() + STARTUP_MOST_S};
     size_t bytes = 2 * (MOST_BYTES + setting.ring_bytes);
     setting.memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -375,7 +376,7 @@ bool startup_measure(uint32_t processes, struct startup_costs *costs)
         is_measured = tasks_measure(&setting, costs);
         munmap(setting.memory, bytes);
     }
-    if (processes > crowd_processors(processes))
+    if (is_crowded)
         costs->change_s = STARTUP_CHANGE_S;
     return is_measured;
 }

@@ -44,6 +44,7 @@ static struct {
         struct table tables[TABLES];
         uint64_t uses;
     } of[COPIERS_MAX][COPY_DIRECTIONS];
+    bool is_used; /* has any of them been tried? To look at all is to touch all their memory */
 } packers = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- layouts ---------------------------------------------------------------------------------- */
@@ -144,7 +145,7 @@ driver_result packer_ready(struct copier *copier, enum copy_direction direction)
     if (!packer->is_tried) {
         driver_result result = packer_make(packer, copier);
         packer->result = result;
-        packer->is_tried = true;
+        packer->is_tried = packers.is_used = true;
     }
     pthread_mutex_unlock(&packers.lock);
     return packer->result;
@@ -153,12 +154,13 @@ driver_result packer_ready(struct copier *copier, enum copy_direction direction)
 void packers_close(void)
 {
     pthread_mutex_lock(&packers.lock);
-    for (int i = 0; i < COPIERS_MAX; i++)
+    for (int i = 0; packers.is_used && i < COPIERS_MAX; i++)
         for (int direction = 0; direction < COPY_DIRECTIONS; direction++)
             if (packers.of[i][direction].copier)
                 packer_free(&packers.of[i][direction]);
             else
                 packers.of[i][direction].is_tried = false;
+    packers.is_used = false;
     kernels_close();
     pthread_mutex_unlock(&packers.lock);
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What test/mpi/costs.py counts, in two ranks: the system calls of the first contact, mappings of
  * shared memory, the instructions of 8-byte sends and receives that never wait, the bytes copied to
- * send a message of 1 MiB, the writes of round trips, the system calls of looks that find nothing.
+ * send a message of 1 MiB, the writes of round trips, the system calls of looks that find nothing,
+ * page faults of the start and the end.
  * "costs FILE": FILE, which is not there, tells rank 1 that all small messages have been sent. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define SMALL_MESSAGES 100 /* fewer than a ring of shared memory has room for */
@@ -36,6 +38,14 @@ __attribute__((noinline)) void small_messages_receive(void)
 
     for (int i = 0; i < SMALL_MESSAGES; i++)
         MPI_Recv(&value, sizeof(value), MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static long page_faults(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
 }
 
 static int shared_mappings(void)
@@ -108,6 +118,7 @@ static void looks_mark(void)
 int main(int argc, char **argv)
 {
     int provided, rank, mappings, most;
+    long faults;
     char *large = malloc(LARGE_BYTES);
     unsigned long long copied, all;
     long in = 0, out = 0;
@@ -115,6 +126,7 @@ int main(int argc, char **argv)
     if (argc != 2 || !large)
         return 2;
     MPI_Init(&argc, &argv);
+    faults = page_faults();
     MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     memset(large, rank, LARGE_BYTES);
@@ -153,7 +165,11 @@ int main(int argc, char **argv)
     if (rank == 0)
         printf("copied-bytes %llu\nshared-mappings %d\n", all, most);
     MPI_T_finalize();
+    faults -= page_faults();
     MPI_Finalize();
+    faults += page_faults();
+    if (rank == 0)
+        printf("page faults: %ld\n", faults);
     free(large);
     return 0;
 }

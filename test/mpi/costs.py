@@ -76,12 +76,18 @@ def lanes(btl):
     return {"pml": "multilane", "btl": f"self,{btl}", "pml_multilane_profile": "none", "pml_multilane_wait": "spin"}
 
 
+def page_faults(said):
+    """Of rank 0 in MPI_Init and MPI_Finalize."""
+    return int(re.search(r"^page faults: (\d+)$", said, re.M).group(1))
+
+
 def count(build):
     """{name: number}"""
     counts = {}
     with tempfile.TemporaryDirectory() as folder:
         runs = Runs(build, folder)
-        _, ob1 = runs.traced({"pml": "ob1", "btl": "self,vader"})
+        said, ob1 = runs.traced({"pml": "ob1", "btl": "self,vader"})
+        ob1_faults = page_faults(said)
         for btl in ("shm", "tcp"):
             said, calls = runs.traced(lanes(btl))
             for name, value in re.findall(r"^([\w-]+) (\d+)$", said, re.M):
@@ -92,6 +98,7 @@ def count(build):
                 starts = [calls, *(runs.traced(lanes(btl))[1] for _ in range(2))]
                 least = min(sum(map(len, start)) for start in starts)
                 counts["start-system-calls-beyond-ob1"] = least - sum(map(len, ob1))
+                counts["start-page-faults-beyond-ob1"] = page_faults(said) - ob1_faults
         counts["sock-looks-system-calls"], _ = runs.marked({**lanes(""), "btl": "^vader,sm,tcp,ofi,uct,openib"})
         counts["sock-connected-looks-system-calls"], counts["sock-trips-writes"] = runs.marked(lanes("sock"))
         profile = f"{folder}/profile"

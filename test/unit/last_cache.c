@@ -92,7 +92,7 @@ static void rings_fit_into_half_of_it(void)
 
 static void processes_that_share_processors_have_small_rings(void)
 {
-    struct ring_sizes sizes = last_cache_ring_sizes_here(100000);
+    struct ring_sizes sizes = last_cache_ring_sizes_here(100000, true);
 
     CHECK(sizes.usual == RING_BYTES_CROWDED && sizes.most == RING_BYTES_USUAL, "%u to %u bytes",
           sizes.usual, sizes.most);

@@ -3,9 +3,11 @@
  * the first read; passing it on would cost more. */
 #include "plan/used_profile.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/compat/version.h"
 #include "base/parameters.h"
@@ -36,13 +38,18 @@ static enum profile_state take(const char *path, const struct fingerprint *here)
     return state;
 }
 
+static bool is_there(const char *path)
+{
+    return access(path, F_OK) == 0 || errno != ENOENT;
+}
+
 static void look_around(const struct fingerprint *here)
 {
     char path[PROFILE_PATH_CHARS];
     enum profile_state state = PROFILE_ABSENT;
     for (int i = 0; i < PROFILE_FOLDERS && state == PROFILE_ABSENT; i++) {
         profile_path((enum profile_folder) i, MULTILANE_SITE_DIR, here, path);
-        if (path[0])
+        if (path[0] && is_there(path))
             state = take(path, here);
     }
     if (state == PROFILE_ABSENT)

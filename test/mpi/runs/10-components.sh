@@ -89,13 +89,13 @@ for component in shm sock verbs cuda; do
     fi
 done
 
-# Exported: the component's structure and symbols under its own name, nothing else. Linked: Open MPI,
+# Exported: the component's structure and symbols under its own name, and the one word that all of them share. Linked: Open MPI,
 # its own PMIx, libc, hwloc, rdma-core; never the CUDA driver.
 symbols_and_libraries() {
     local library=$1 name bad
     name=$(basename "$library" .so)
     bad=$(nm -D --defined-only "$library" | awk '{ print $3 }' | sed 's/@.*//' |
-        grep -v "^${name}_")
+        grep -v "^${name}_\|^multilane_layouts_agreed\$")
     [ -z "$bad" ] || { echo "exports $bad"; return 1; }
     nm -D --defined-only "$library" | grep -q " ${name}_component\$" || return 1
     bad=$(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
