@@ -3,7 +3,8 @@
  * shared memory, the instructions of 8-byte sends and receives that never wait, the bytes copied to
  * send a message of 1 MiB, the writes of round trips, the system calls of looks that find nothing,
  * page faults of the start and the end.
- * "costs FILE": FILE, which is not there, tells rank 1 that all small messages have been sent. */
+ * "costs FILE": FILE, which is not there, tells rank 1 that all small messages have been sent.
+ * "costs barriers": changes of processes in barriers of more ranks than processors. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #define LARGE_BYTES    (1 << 20)
 #define TRIPS          100
 #define TRIP_BYTES     (16 << 10)
+#define BARRIERS       1000
 
 void small_messages_send(void);
 void small_messages_receive(void);
@@ -115,6 +117,32 @@ static void looks_mark(void)
     mark("looks end");
 }
 
+static long changes(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_nvcsw + usage.ru_nivcsw;
+}
+
+/* How often the processors changed from one rank to another, in ten barriers. */
+static void barriers_count(void)
+{
+    long before, all;
+    int rank;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int i = 0; i < BARRIERS; i++)
+        MPI_Barrier(MPI_COMM_WORLD);
+    before = changes();
+    for (int i = 0; i < BARRIERS; i++)
+        MPI_Barrier(MPI_COMM_WORLD);
+    before = changes() - before;
+    MPI_Reduce(&before, &all, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("ten-barriers-changes %ld\n", all * 10 / BARRIERS);
+}
+
 int main(int argc, char **argv)
 {
     int provided, rank, mappings, most;
@@ -127,6 +155,10 @@ int main(int argc, char **argv)
         return 2;
     MPI_Init(&argc, &argv);
     faults = page_faults();
+    if (strcmp(argv[1], "barriers") == 0) {
+        barriers_count();
+        return MPI_Finalize();
+    }
     MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     memset(large, rank, LARGE_BYTES);

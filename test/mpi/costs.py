@@ -35,14 +35,29 @@ class Runs:
         environment = dict(re.findall(r"^(\w+)='(.*)'$", read(f"{build}/test/build-env"), re.M))
         self.build, self.folder, self.mpirun = build, folder, environment["mpirun"]
 
+    def barriers(self):
+        """Changes of processes in ten barriers of 8 ranks on two processors: the least of three jobs."""
+        two = ",".join(map(str, sorted(os.sched_getaffinity(0))[:2]))
+        least = None
+        for _ in range(3):
+            said = self.output(["taskset", "-c", two, self.mpirun, "-n", "8", "--oversubscribe", "--bind-to", "none", "--mca",
+                                "pml", "multilane", f"{self.build}/test/mpi/costs", "barriers"])
+            changes = int(re.search(r"^ten-barriers-changes (\d+)$", said, re.M).group(1))
+            least = min(changes, least or changes)
+        return least
+
     def job(self, mca, *wrap):
         """The output of two ranks with these parameters, each started by the words of `wrap`."""
         sent = f"{self.folder}/sent"
         if os.path.exists(sent):
             os.remove(sent)
         words = [word for name, value in mca.items() for word in ("--mca", name, value)]
-        run = subprocess.run([self.mpirun, "-n", "2", "--oversubscribe", *words, *wrap, f"{self.build}/test/mpi/costs",
-                              sent], capture_output=True, text=True, timeout=100, check=False)
+        return self.output([self.mpirun, "-n", "2", "--oversubscribe", *words, *wrap, f"{self.build}/test/mpi/costs", sent])
+
+    @staticmethod
+    def output(command):
+        """What the job prints."""
+        run = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
         if run.returncode != 0:
             sys.exit(f"the job failed:\n{run.stdout}{run.stderr}")
         return run.stdout
@@ -101,6 +116,7 @@ def count(build):
                 counts["start-page-faults-beyond-ob1"] = page_faults(said) - ob1_faults
         counts["sock-looks-system-calls"], _ = runs.marked({**lanes(""), "btl": "^vader,sm,tcp,ofi,uct,openib"})
         counts["sock-connected-looks-system-calls"], counts["sock-trips-writes"] = runs.marked(lanes("sock"))
+        counts["ten-barriers-changes"] = runs.barriers()
         profile = f"{folder}/profile"
         functions = ("small_messages_send", "small_messages_receive")
         runs.job(lanes("shm"), "valgrind", "--tool=callgrind", "--collect-atstart=no",
