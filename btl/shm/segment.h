@@ -42,7 +42,7 @@
 #define SEGMENT_DOORBELLS       7u
 #define SEGMENT_CONNECTIONS_MAX 65536u
 #define SEGMENT_NONCE           16
-#define SEGMENT_COMMONS_BYTES   ((size_t) 4 << 20) /* of a part */
+#define SEGMENT_COMMONS_BYTES   ((size_t) 8 << 20) /* of a part */
 
 /* Where a segment's memory comes from. */
 enum segment_kind {

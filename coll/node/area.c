@@ -7,16 +7,16 @@
 
 #include "common/memory/driver.h"
 
-/* A slot is as large as that an area has at most so many bytes; and not larger than is worth it. */
-#define AREA_BYTES_MAX ((size_t) 1 << 20)
-#define SLOT_BYTES_MAX 16384u
+/* A turn of more bytes gains little, and needs more of the processors' caches. */
+#define SLOT_BYTES_MAX 65536u
 #define AREA_UNIT      4096u
 
 /* What each process tells the others. */
 struct vote {
-    uint64_t part;      /* of the commons */
-    uint64_t offset;    /* rank 0: of the area in its part */
-    uint64_t bytes_max; /* its parameter: the least of all holds */
+    uint64_t part;       /* of the commons */
+    uint64_t offset;     /* rank 0: of the area in its part */
+    uint64_t slot_bytes; /* rank 0: of the area */
+    uint64_t bytes_max;  /* its parameter: the least of all holds */
 };
 
 /* In this process's part. Each is there until all its processes have left it. */
@@ -24,15 +24,24 @@ static struct own_area {
     struct own_area *next; /* the next one in memory */
     struct area *area;
     size_t offset, bytes;
-    uint32_t ranks;
+    uint32_t ranks, slot_bytes;
 } * own_areas;
 static opal_mutex_t own_lock = OPAL_MUTEX_STATIC_INIT; /* guards the list */
 
-static uint32_t slot_bytes_for(uint32_t ranks)
+/* 0: so many bytes are none for an area. */
+static uint32_t slot_bytes_for(uint32_t ranks, size_t area_most)
 {
-    size_t each = (AREA_BYTES_MAX - sizeof(struct area)) / area_slots(ranks);
-    size_t bytes = each / AREA_ALIGN * AREA_ALIGN - SLOT_HEAD_BYTES;
-    return bytes < SLOT_BYTES_MAX ? (uint32_t) bytes : SLOT_BYTES_MAX;
+    size_t room = area_most > sizeof(struct area) ? area_most - sizeof(struct area) : 0;
+    size_t stride = room / area_slots(ranks) / AREA_ALIGN * AREA_ALIGN;
+    return stride ? (uint32_t) lesser(stride - SLOT_HEAD_BYTES, SLOT_BYTES_MAX) : 0;
+}
+
+/* Of an operation that is faster in turns of this size than by messages: each turn is a run of each
+ * process. Half of the largest slots do for all. */
+static uint64_t bytes_worth(uint32_t slot_bytes)
+{
+    return slot_bytes < SLOT_BYTES_MAX / 2 ? (uint64_t) slot_bytes * (1 + slot_bytes / 1024)
+                                           : UINT64_MAX;
 }
 
 /* Acquire: what those that have left wrote before is done. */
@@ -53,6 +62,14 @@ static void left_ones_free(void)
             at = &own->next;
         }
     }
+}
+
+static size_t room_left(const struct multilane_commons *commons)
+{
+    size_t left = commons->bytes;
+    for (const struct own_area *own = own_areas; own; own = own->next)
+        left -= own->bytes;
+    return left;
 }
 
 /* The first gap of that size. */
@@ -76,19 +93,29 @@ static struct own_area *own_area_new(const struct multilane_commons *commons, si
     return own;
 }
 
-/* By rank 0. Null: there is no room. */
+static void own_area_begin(struct own_area *own, uint32_t ranks, uint32_t slot_bytes)
+{
+    own->ranks = ranks;
+    own->slot_bytes = slot_bytes;
+    memset(own->area, 0, sizeof(*own->area));
+    for (size_t i = 0; i < area_slots(ranks); i++)
+        memset(own->area->slots + i * slot_stride(slot_bytes), 0, SLOT_HEAD_BYTES);
+}
+
+/* By rank 0: at most half of what is left, for there may be more communicators. Null: there is no
+ * room. */
 static struct own_area *area_allot(const struct multilane_commons *commons, uint32_t ranks)
 {
-    size_t bytes = area_bytes(ranks, slot_bytes_for(ranks));
-    bytes = (bytes + AREA_UNIT - 1) / AREA_UNIT * AREA_UNIT;
+    struct own_area *own = NULL;
+    uint32_t slot_bytes;
     OPAL_THREAD_LOCK(&own_lock);
     left_ones_free();
-    struct own_area *own = own_area_new(commons, bytes);
-    if (own) {
-        own->ranks = ranks;
-        memset(own->area, 0, sizeof(*own->area));
-        for (size_t i = 0; i < area_slots(ranks); i++)
-            memset(own->area->slots + i * slot_stride(slot_bytes_for(ranks)), 0, SLOT_HEAD_BYTES);
+    for (size_t most = room_left(commons) / 2;
+         !own && (slot_bytes = slot_bytes_for(ranks, most)) > 0; most /= 2) {
+        size_t units = (area_bytes(ranks, slot_bytes) + AREA_UNIT - 1) / AREA_UNIT;
+        own = own_area_new(commons, units * AREA_UNIT);
+        if (own)
+            own_area_begin(own, ranks, slot_bytes);
     }
     OPAL_THREAD_UNLOCK(&own_lock);
     return own;
@@ -105,14 +132,14 @@ static void area_use(node_module_t *node, const struct multilane_commons *common
                      const struct vote *votes)
 {
     struct turns *turns = &node->turns;
-    node->bytes_max = UINT64_MAX;
+    turns->slot_bytes = (uint32_t) votes[0].slot_bytes;
+    turns->slot_stride = slot_stride(turns->slot_bytes);
+    node->bytes_max = bytes_worth(turns->slot_bytes);
     for (uint32_t rank = 0; rank < turns->ranks; rank++) {
         node->parts[rank] = (uint32_t) votes[rank].part;
         if (votes[rank].bytes_max < node->bytes_max)
             node->bytes_max = votes[rank].bytes_max;
     }
-    turns->slot_bytes = slot_bytes_for(turns->ranks);
-    turns->slot_stride = slot_stride(turns->slot_bytes);
     turns->area = (struct area *) (void *) (commons->memory + votes[0].part * commons->stride +
                                             votes[0].offset);
 }
@@ -144,7 +171,8 @@ int area_obtain(node_module_t *node)
     enum multilane_way why = hindrance(node, votes, &commons, &own);
     bool shares = why == MULTILANE_BY_NODE && node_shares(), agreed;
     if ((agreed = all_agree(&node->entry, why, shares, &status))) {
-        const struct vote mine = {commons.part, own ? own->offset : 0, node_bytes_max};
+        const struct vote mine = {commons.part, own ? own->offset : 0, own ? own->slot_bytes : 0,
+                                  node_bytes_max};
         status = node->entry.below.coll_allgather(&mine, sizeof(mine), MPI_BYTE, votes,
                                                   sizeof(mine), MPI_BYTE, node->entry.comm,
                                                   node->entry.below.coll_allgather_module);

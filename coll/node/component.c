@@ -10,7 +10,7 @@
 /* Above Open MPI's own, and below coll/multilane, which takes device memory out of the way. */
 #define PRIORITY 90
 
-unsigned long long node_bytes_max = 262144;
+unsigned long long node_bytes_max = 64 << 20;
 _Atomic unsigned long long node_operations;
 bool across_always;
 _Atomic unsigned long long across_operations;
@@ -33,7 +33,7 @@ static int component_register(void)
     (void) mca_base_component_var_register(
         &mca_coll_node_component.collm_version, "bytes_max",
         "Collective operations go through the memory of a node up to so many bytes of a process, "
-        "MPI_Alltoall up to a quarter. Where processes differ the least counts",
+        "MPI_Alltoall also only up to 16 KiB for each. Where processes differ the least counts",
         MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &node_bytes_max);
     (void) mca_base_component_var_register(&mca_coll_node_component.collm_version, "across_always",

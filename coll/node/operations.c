@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In MPI_Alltoall each pair has bytes of its own, which messages copy once and an area twice: so
- * only this part of what else goes by an area. */
-#define ALLTOALL_PART 4
+/* In MPI_Alltoall each pair has bytes of its own, which messages copy once and an area twice: above
+ * this messages are faster. */
+#define ALLTOALL_BYTES_MAX 16384u
+/* Turns from which on a reduction is divided among all. */
+#define RANGES_TURNS 4u
 
 /* Not inlined, so that goes_by_area can be. */
 static __attribute__((noinline)) bool goes_below(node_module_t *node)
@@ -91,13 +93,27 @@ static void *elements_in(const struct elements *elements, struct slot *slot)
 
 /* From the last rank to the first: so what is not commutative is right, and sums are the same each
  * time, whichever process was the last. */
-static void elements_reduce(const struct elements *elements, size_t count,
+static void elements_reduce(const struct elements *elements, size_t first, size_t count,
                             const struct turns *turns, void *to)
 {
-    elements_copy(elements, count, elements_in(elements, turn_slot(turns, turns->ranks - 1)), to);
-    for (uint32_t rank = turns->ranks - 1; rank-- > 0;)
-        ompi_op_reduce(elements->op, elements_in(elements, turn_slot(turns, rank)), to,
-                       (compat_count) count, elements->type);
+    ptrdiff_t at = (ptrdiff_t) first * elements->extent;
+    char *from = elements_in(elements, turn_slot(turns, turns->ranks - 1));
+    elements_copy(elements, count, from + at, (char *) to + at);
+    for (uint32_t rank = turns->ranks - 1; rank-- > 0;) {
+        from = elements_in(elements, turn_slot(turns, rank));
+        ompi_op_reduce(elements->op, from + at, (char *) to + at, (compat_count) count,
+                       elements->type);
+    }
+}
+
+/* The part of `count` elements that belongs to this process. */
+static void range_reduce(const node_module_t *node, const struct elements *elements, size_t count)
+{
+    size_t ranks = node->turns.ranks, first = count * node->me / ranks;
+    size_t end = count * (node->me + 1) / ranks;
+    if (end > first)
+        elements_reduce(elements, first, end - first, &node->turns,
+                        elements_in(elements, turn_result_next(&node->turns)));
 }
 
 static int elements_give(node_module_t *node, const struct elements *elements, size_t count,
@@ -170,19 +186,25 @@ int node_bcast(void *buffer, compat_count count, ompi_datatype_t *type, int root
     return status;
 }
 
-static int reduce_turn(node_module_t *node, const struct elements *elements, size_t count,
-                       const void *from, void *to, bool is_root)
+/* Each gives elements; who `waits` goes on when all have. */
+static int give_turn(node_module_t *node, const struct elements *elements, size_t count,
+                     const void *from, bool waits, int tag)
 {
-    int status = elements_give(node, elements, count, from, MCA_COLL_BASE_TAG_REDUCE);
+    int status = elements_give(node, elements, count, from, tag);
     if (status != OMPI_SUCCESS)
         return status;
     arrive_and_go(node);
-    if (is_root)
-        status = node_wait_others(node, MCA_COLL_BASE_TAG_REDUCE);
+    if (waits)
+        status = node_wait_others(node, tag);
+    return waits && status == OMPI_SUCCESS ? node_all_call_this(node) : status;
+}
+
+static int reduce_turn(node_module_t *node, const struct elements *elements, size_t count,
+                       const void *from, void *to, bool is_root)
+{
+    int status = give_turn(node, elements, count, from, is_root, MCA_COLL_BASE_TAG_REDUCE);
     if (is_root && status == OMPI_SUCCESS)
-        status = node_all_call_this(node);
-    if (is_root && status == OMPI_SUCCESS)
-        elements_reduce(elements, count, &node->turns, to);
+        elements_reduce(elements, 0, count, &node->turns, to);
     return status;
 }
 
@@ -196,7 +218,7 @@ static int allreduce_turn(node_module_t *node, const struct elements *elements, 
     if (turn_arrive(&node->turns, node->me)) {
         status = node_all_call_this(node);
         if (status == OMPI_SUCCESS) {
-            elements_reduce(elements, count, &node->turns, result);
+            elements_reduce(elements, 0, count, &node->turns, result);
             publish(node);
         }
     } else {
@@ -207,6 +229,27 @@ static int allreduce_turn(node_module_t *node, const struct elements *elements, 
     return status;
 }
 
+/* Many elements: in the turn in which a piece is given each process reduces its range of it, and in
+ * the next gets those of all. So each runs once in a turn, and none works while the others wait. */
+static int allreduce_by_ranges(node_module_t *node, const struct elements *elements, size_t count,
+                               const char *from, char *to)
+{
+    size_t pieces = (count + elements->each - 1) / elements->each;
+    size_t each = (count + pieces - 1) / pieces;
+    for (size_t at = 0, before = 0, now; at < count || before > 0; at += now, before = now) {
+        now = lesser(count - at, each);
+        int status = give_turn(node, elements, now, from + (ptrdiff_t) at * elements->extent, true,
+                               MCA_COLL_BASE_TAG_ALLREDUCE);
+        if (status != OMPI_SUCCESS)
+            return status;
+        elements_copy(elements, before, elements_in(elements, turn_result(&node->turns)),
+                      to + (ptrdiff_t) (at - before) * elements->extent);
+        range_reduce(node, elements, now);
+        node->turns.turn++;
+    }
+    return OMPI_SUCCESS;
+}
+
 /* `root` -1: all get the result. */
 static int reduce(node_module_t *node, const struct elements *elements, size_t count,
                   const void *from, void *to, int root)
@@ -215,6 +258,8 @@ static int reduce(node_module_t *node, const struct elements *elements, size_t c
     if (from == MPI_IN_PLACE)
         from = to;
     node->turns.is_short = elements->span + (count - 1) * (size_t) elements->extent <= SHORT_BYTES;
+    if (root < 0 && count > (RANGES_TURNS - 1) * elements->each)
+        return allreduce_by_ranges(node, elements, count, from, to);
     for (size_t done = 0, now; done < count && status == OMPI_SUCCESS; done += now) {
         ptrdiff_t at = (ptrdiff_t) done * elements->extent;
         now = lesser(count - done, elements->each);
@@ -314,10 +359,11 @@ int node_alltoall(const void *from, compat_count from_count, ompi_datatype_t *fr
                   mca_coll_base_module_t *module)
 {
     node_module_t *node = (node_module_t *) module;
-    size_t bytes = node->turns.ranks * packed_bytes((size_t) count, type);
+    size_t block = packed_bytes((size_t) count, type);
+    size_t bytes = block <= ALLTOALL_BYTES_MAX ? block * node->turns.ranks : SIZE_MAX;
     int status;
     (void) comm;
-    if (!goes_by_area(node, MULTILANE_ALLTOALL, 0, ALLTOALL_PART * bytes, &status))
+    if (!goes_by_area(node, MULTILANE_ALLTOALL, 0, bytes, &status))
         return BELOW(node, status, alltoall, from, from_count, from_type, to, count, type);
     return exchange_typed(node, from, (size_t) from_count, from_type, to, (size_t) count, type,
                           true, MCA_COLL_BASE_TAG_ALLTOALL);

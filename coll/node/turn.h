@@ -8,10 +8,12 @@
  *
  *   arrived[turn % 128] counts processes that have begun the turn; it only grows. Added to by each
  *                       process; the one that completes the count is the last.
- *   a process's slot    written by it before it arrives; read by the last one, or by the root,
- *                       once all have arrived.
+ *   a process's slot    written by it before it arrives; read by the last one, by the root, or
+ *                       by all, once all have arrived.
  *   the result          written by the last one, or by a root; then its number is set to that of
- *                       the turn, and those that wait for it read it.
+ *                       the turn, and those that wait for it read it. In a long reduction each
+ *                       process writes a range of the next turn's result, once all have arrived at
+ *                       this one; all read it once all have arrived at the next. It has no number.
  *
  * What a turn has used is written again when all have arrived at the turn behind it, as then all
  * have left it. So no process is more than 64 turns ahead of another. */
@@ -34,7 +36,7 @@
 
 /* Number and call are on the line of the first bytes, so that a reader has all at once. */
 struct slot {
-    /* Of a result that is there: the turn's, plus 1. */
+    /* Of a result that is there: the turn's, plus 1; not of one in ranges. */
     _Alignas(64) _Atomic uint32_t number;
     uint32_t reserved;
     /* Of a process's slot: the last turn that it has come to, plus 1, and below that what it calls
@@ -96,6 +98,12 @@ static inline struct slot *turn_result(const struct turns *turns)
                ? (struct slot *) (void *) (turns->area->shorts +
                                            turns->turn % TURN_SHORTS * (size_t) AREA_ALIGN)
                : turn_slot_at(turns, turns->turn % TURN_RESULTS);
+}
+
+/* Of the turn behind it, which is not short. */
+static inline struct slot *turn_result_next(const struct turns *turns)
+{
+    return turn_slot_at(turns, (turns->turn + 1) % TURN_RESULTS);
 }
 
 static inline struct slot *turn_slot(const struct turns *turns, uint32_t rank)

@@ -18,14 +18,37 @@
 #define SLOT        32u
 #define VISITED_MAX (1u << 22)
 
-/* Of the root, or rank 0, where the operation has one. */
-enum operation { BARRIER, BCAST, BCAST_SHORT, BCAST_LAST, REDUCE, ALLREDUCE, GATHER, OPERATIONS };
+/* Of the root, or rank 0, where the operation has one. RANGES is a turn with a piece of a long
+ * reduction; what follows the last of them is the turn RANGES_END. */
+enum operation {
+    BARRIER,
+    BCAST,
+    BCAST_SHORT,
+    BCAST_LAST,
+    REDUCE,
+    ALLREDUCE,
+    GATHER,
+    RANGES,
+    OPERATIONS,
+    RANGES_END = OPERATIONS
+};
 
 /* What is wrong on purpose. */
-enum fault { NO_FAULT, GIVES_AT_ONCE, TELLS_AT_ONCE, WAKES_NONE, SLEEPS_UNSEEN, FAULTS };
-static const char *const faults[] = {"nothing", "slots written too soon",
-                                     "results written too soon", "sleepers that are not woken",
-                                     "a sleep without a last look"};
+enum fault {
+    NO_FAULT,
+    GIVES_AT_ONCE,
+    TELLS_AT_ONCE,
+    WAKES_NONE,
+    SLEEPS_UNSEEN,
+    RANGES_TOO_SOON,
+    FAULTS
+};
+static const char *const faults[] = {"nothing",
+                                     "slots written too soon",
+                                     "results written too soon",
+                                     "sleepers that are not woken",
+                                     "a sleep without a last look",
+                                     "ranges written to the result that is read"};
 
 /* The next step of a process, and of its wait: a look; another one once it counts as a sleeper; it
  * says that it sleeps; the last look. */
@@ -89,22 +112,37 @@ static bool is_bcast(enum operation operation)
     return operation == BCAST || operation == BCAST_SHORT || operation == BCAST_LAST;
 }
 
+static bool is_in_ranges(enum operation operation)
+{
+    return operation == RANGES || operation == RANGES_END;
+}
+
 static uint32_t token(uint32_t turn, uint32_t rank)
 {
     return (turn + 1) << 8 | rank;
 }
 
+static void write_range(struct slot *slot, uint32_t range, uint32_t value)
+{
+    memcpy(slot->bytes + range * sizeof(value), &value, sizeof(value));
+}
+
+static void expect_range(struct slot *slot, uint32_t range, uint32_t value)
+{
+    uint32_t is;
+    memcpy(&is, slot->bytes + range * sizeof(value), sizeof(is));
+    if (is != value)
+        failure = "a process reads what is not of its turn";
+}
+
 static void write_token(struct slot *slot, uint32_t value)
 {
-    memcpy(slot->bytes, &value, sizeof(value));
+    write_range(slot, 0, value);
 }
 
 static void expect_token(struct slot *slot, uint32_t value)
 {
-    uint32_t is;
-    memcpy(&is, slot->bytes, sizeof(is));
-    if (is != value)
-        failure = "a process reads what is not of its turn";
+    expect_range(slot, 0, value);
 }
 
 /* What the process waits for at this step of its operation; null: it does not wait. */
@@ -120,6 +158,8 @@ static is_over_fn waits_for(const struct process *process, uint32_t me)
             return is_root && fault != TELLS_AT_ONCE ? turn_may_tell : NULL;
         return operation == BARRIER || fault == GIVES_AT_ONCE ? NULL : turn_may_give;
     }
+    if (is_in_ranges(operation))
+        return turn_is_full;
     if (is_bcast(operation))
         return is_root ? NULL : turn_has_result;
     if (operation == REDUCE)
@@ -196,7 +236,7 @@ static void give_step(struct process *process, uint32_t me)
     enum operation operation = operations[process->turns.turn];
     if (is_bcast(operation) && root_of(operation) == me)
         write_token(turn_result(&process->turns), token(process->turns.turn, me));
-    else if (operation != BARRIER && !is_bcast(operation))
+    else if (operation != BARRIER && operation != RANGES_END && !is_bcast(operation))
         write_token(turn_slot(&process->turns, me), token(process->turns.turn, me));
     process->step = ARRIVE;
 }
@@ -205,8 +245,9 @@ static void last_step(struct process *process, uint32_t me)
 {
     struct turns *turns = &process->turns;
     enum operation operation = operations[turns->turn];
-    bool tells =
-        is_bcast(operation) ? root_of(operation) == me : process->is_last && operation != REDUCE;
+    bool tells = is_bcast(operation)
+                     ? root_of(operation) == me
+                     : process->is_last && operation != REDUCE && !is_in_ranges(operation);
     if (!tells) {
         process->step = WAIT;
         return;
@@ -221,11 +262,36 @@ static void last_step(struct process *process, uint32_t me)
     wake_then(process, WAIT);
 }
 
+/* First the ranges of the piece before, then this process's own of this one. What others may write
+ * meanwhile they may also write before: so each is one step. */
+static void ranges_step(struct process *process, uint32_t me)
+{
+    struct turns *turns = &process->turns;
+    uint32_t turn = turns->turn;
+    bool is_first = turn == 0 || operations[turn - 1] != RANGES;
+    if (process->at++ == 0 && !is_first) {
+        for (uint32_t rank = 0; rank < ranks; rank++)
+            expect_range(turn_result(turns), rank, token(turn - 1, rank));
+        return;
+    }
+    if (operations[turn] == RANGES) {
+        for (uint32_t rank = 0; rank < ranks; rank++)
+            expect_token(turn_slot(turns, rank), token(turn, rank));
+        write_range(fault == RANGES_TOO_SOON ? turn_result(turns) : turn_result_next(turns), me,
+                    token(turn, me));
+    }
+    turn_over(process);
+}
+
 static void read_step(struct process *process, uint32_t me)
 {
     struct turns *turns = &process->turns;
     enum operation operation = operations[turns->turn];
     bool reads_all = operation == GATHER || (operation == REDUCE && root_of(operation) == me);
+    if (is_in_ranges(operation)) {
+        ranges_step(process, me);
+        return;
+    }
     if (reads_all && process->at < ranks) {
         expect_token(turn_slot(turns, process->at), token(turns->turn, process->at));
         process->at++;
@@ -298,8 +364,17 @@ static void walk(const struct state *state)
         failure = "a process waits for ever";
 }
 
+/* After the last piece of a long reduction comes a turn in which all get its ranges. */
+static void ranges_end(void)
+{
+    for (uint32_t i = 1; i < turn_count; i++)
+        if (operations[i - 1] == RANGES && operations[i] != RANGES)
+            operations[i] = RANGES_END;
+}
+
 static void sequence_walk(void)
 {
+    ranges_end();
     struct state *first = aligned_alloc(AREA_ALIGN, sizeof(*first));
     memset(first, 0, sizeof(*first));
     memset(visited, 0, VISITED_MAX * sizeof(*visited));
@@ -345,11 +420,25 @@ static void same_walk(uint32_t of_ranks, uint32_t turns)
         }
 }
 
+/* A long reduction, then the same operation again and again. */
+static void ranges_then_same_walk(uint32_t of_ranks, uint32_t turns)
+{
+    ranks = of_ranks;
+    turn_count = turns;
+    for (int same = 0; same < RANGES && !failure; same++) {
+        for (uint32_t i = 0; i < turns; i++)
+            operations[i] = i == 0 ? RANGES : (enum operation) same;
+        sequence_walk();
+    }
+}
+
 static void walk_all(void)
 {
     failure = NULL;
     walked = 0;
     all_walk(2, 3);
+    if (!failure)
+        ranges_then_same_walk(2, 6);
     if (!failure)
         same_walk(2, 8);
     if (!failure)
