@@ -36,7 +36,7 @@
  * connections a part has address space for other things that the job's processes share (struct
  * multilane_commons), with memory where it is used. */
 
-#define SEGMENT_LAYOUT          7u
+#define SEGMENT_LAYOUT          8u
 #define SEGMENT_PAGE            4096u
 #define SEGMENT_ALIGN           65536u /* of channels: a system's pages may be that large */
 #define SEGMENT_DOORBELLS       7u
