@@ -3,11 +3,11 @@
 // out of them. Plain MPI.
 //
 //   collective SEED ROUNDS [--by VARIABLE]
-//   collective SEED ROUNDS --differ | --until-lost
+//   collective SEED ROUNDS --differ COUNT | --until-lost
 //
 // --by: fails where that MPI_T variable has counted none of them. --differ: in the end rank 1 calls
-// another operation than the others. --until-lost: goes on until some processes are out of reach,
-// which all must be told by an error.
+// another operation than the others, of COUNT numbers. --until-lost: goes on until some processes
+// are out of reach, which all must be told by an error.
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -435,12 +435,12 @@ int main(int argc, char **argv)
         one_round(comms[i]);
     }
     one_is_late();
-    if (argc > 3 && strcmp(argv[3], "--differ") == 0) {
-        int in = 1, out;
+    if (argc > 4 && strcmp(argv[3], "--differ") == 0) {
+        static int in[BYTES_MAX], out[BYTES_MAX];
         for (int i = 0; i < 10; i++)
             MPI_Barrier(MPI_COMM_WORLD);
         if (world_rank == 1)
-            MPI_Allreduce(&in, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+            MPI_Allreduce(in, out, atoi(argv[4]), MPI_INT, MPI_SUM, MPI_COMM_WORLD);
         else
             MPI_Barrier(MPI_COMM_WORLD);
     }
