@@ -92,6 +92,16 @@ static int counted_alltoall(const void *from, compat_count from_count, ompi_data
             from_count, from_type, to, count, type, comm, module);
 }
 
+static int counted_gather(const void *from, compat_count from_count, ompi_datatype_t *from_type,
+                          void *to, compat_count count, ompi_datatype_t *type, int root,
+                          ompi_communicator_t *comm, mca_coll_base_module_t *module)
+{
+    size_t bytes = ompi_comm_rank(comm) == root ? packed_bytes((size_t) count, type)
+                                                : packed_bytes((size_t) from_count, from_type);
+    COUNTED(MULTILANE_GATHER, root, bytes, gather, from, from_count, from_type, to, count, type,
+            root, comm, module);
+}
+
 const mca_coll_base_comm_coll_t *counted(const mca_coll_base_comm_coll_t *functions)
 {
     static const mca_coll_base_comm_coll_t all = {
@@ -101,6 +111,7 @@ const mca_coll_base_comm_coll_t *counted(const mca_coll_base_comm_coll_t *functi
         .coll_allreduce = counted_allreduce,
         .coll_allgather = counted_allgather,
         .coll_alltoall = counted_alltoall,
+        .coll_gather = counted_gather,
     };
     return counts ? &all : functions;
 }

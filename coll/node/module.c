@@ -6,10 +6,16 @@
 #include <string.h>
 
 #define EACH(do_it)                                                                                \
-    do_it(barrier) do_it(bcast) do_it(reduce) do_it(allreduce) do_it(allgather) do_it(alltoall)
+    do_it(barrier) do_it(bcast) do_it(reduce) do_it(allreduce) do_it(allgather) do_it(alltoall)    \
+        do_it(gather)
 #define INSTALL(name)                                                                              \
-    COMPAT_COLL_INSTALL(comm, module, &entry->below, name, functions->coll_##name);
-#define UNINSTALL(name) COMPAT_COLL_UNINSTALL(comm, module, &entry->below, name);
+    if (entry->functions->coll_##name) {                                                           \
+        COMPAT_COLL_INSTALL(comm, module, &entry->below, name, functions->coll_##name);            \
+    }
+#define UNINSTALL(name)                                                                            \
+    if (entry->functions->coll_##name) {                                                           \
+        COMPAT_COLL_UNINSTALL(comm, module, &entry->below, name);                                  \
+    }
 
 static int entry_enable(mca_coll_base_module_t *module, ompi_communicator_t *comm)
 {
@@ -57,6 +63,7 @@ static const mca_coll_base_comm_coll_t node_functions = {
     .coll_allreduce = node_allreduce,
     .coll_allgather = node_allgather,
     .coll_alltoall = node_alltoall,
+    .coll_gather = node_gather,
 };
 
 OBJ_CLASS_INSTANCE(node_module_t, mca_coll_base_module_t, NULL, area_leave);

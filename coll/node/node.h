@@ -96,6 +96,9 @@ int node_allgather(const void *from, compat_count from_count, ompi_datatype_t *f
 int node_alltoall(const void *from, compat_count from_count, ompi_datatype_t *from_type, void *to,
                   compat_count count, ompi_datatype_t *type, ompi_communicator_t *comm,
                   mca_coll_base_module_t *module);
+int node_gather(const void *from, compat_count from_count, ompi_datatype_t *from_type, void *to,
+                compat_count count, ompi_datatype_t *type, int root, ompi_communicator_t *comm,
+                mca_coll_base_module_t *module);
 
 /* --- module.c --- */
 

@@ -61,6 +61,16 @@ static int arrive_and_meet(node_module_t *node, int tag)
     return status;
 }
 
+/* The same, where only those that `wait` go on when all have arrived. */
+static int arrive_and_wait(node_module_t *node, bool waits, int tag)
+{
+    arrive_and_go(node);
+    if (!waits)
+        return OMPI_SUCCESS;
+    int status = node_wait_others(node, tag);
+    return status == OMPI_SUCCESS ? node_all_call_this(node) : status;
+}
+
 /* --- elements to reduce: in slots as in the user's memory, less what lies before the first --- */
 
 struct elements {
@@ -191,12 +201,7 @@ static int give_turn(node_module_t *node, const struct elements *elements, size_
                      const void *from, bool waits, int tag)
 {
     int status = elements_give(node, elements, count, from, tag);
-    if (status != OMPI_SUCCESS)
-        return status;
-    arrive_and_go(node);
-    if (waits)
-        status = node_wait_others(node, tag);
-    return waits && status == OMPI_SUCCESS ? node_all_call_this(node) : status;
+    return status == OMPI_SUCCESS ? arrive_and_wait(node, waits, tag) : status;
 }
 
 static int reduce_turn(node_module_t *node, const struct elements *elements, size_t count,
@@ -300,44 +305,65 @@ int node_allreduce(const void *from, void *to, compat_count count, ompi_datatype
     return reduce(node, &elements, (size_t) count, from, to, -1);
 }
 
-/* What one process gives another of this length, piece by piece; in the slot of the one behind
- * each other, in the order of the others where each gets something of its own. */
-static int exchange(node_module_t *node, const unsigned char *from, unsigned char *to, size_t block,
-                    bool is_for_each, int tag)
+/* Who gets what: each process a block of each, or one of its own of each, or the root alone. */
+struct exchange {
+    bool is_for_each;
+    int root; /* -1: all get */
+    int tag;
+};
+
+static bool gets(const node_module_t *node, const struct exchange *exchange)
+{
+    return exchange->root < 0 || exchange->root == (int) node->me;
+}
+
+/* Piece by piece; in the slot of the one behind each other, in the order of the others where each
+ * gets something of its own. */
+static int exchange_blocks(node_module_t *node, const struct exchange *exchange,
+                           const struct blocks *blocks)
 {
     const struct turns *turns = &node->turns;
-    uint32_t parts = is_for_each ? turns->ranks : 1, mine = is_for_each ? node->me : 0;
-    size_t each = turns->slot_bytes / parts;
+    uint32_t parts = exchange->is_for_each ? turns->ranks : 1;
+    uint32_t mine = exchange->is_for_each ? node->me : 0;
+    size_t block = blocks->bytes, each = turns->slot_bytes / parts;
     int status = OMPI_SUCCESS;
     for (size_t at = 0, length; at < block && status == OMPI_SUCCESS; at += length) {
         length = lesser(block - at, each);
-        status = node_wait_to_give(node, tag);
+        status = node_wait_to_give(node, exchange->tag);
         if (status != OMPI_SUCCESS)
             return status;
         unsigned char *slot = turn_slot(turns, node->me)->bytes;
         for (uint32_t i = 0; i < parts; i++)
-            memcpy(slot + i * length, from + i * block + at, length);
-        status = arrive_and_meet(node, tag);
-        for (uint32_t rank = 0; rank < turns->ranks && status == OMPI_SUCCESS; rank++)
-            memcpy(to + rank * block + at, turn_slot(turns, rank)->bytes + mine * length, length);
+            memcpy(slot + i * length, blocks->sent.bytes + i * block + at, length);
+        status = exchange->root < 0 ? arrive_and_meet(node, exchange->tag)
+                                    : arrive_and_wait(node, gets(node, exchange), exchange->tag);
+        uint32_t ranks = gets(node, exchange) && status == OMPI_SUCCESS ? turns->ranks : 0;
+        for (uint32_t rank = 0; rank < ranks; rank++)
+            memcpy(blocks->received.bytes + rank * block + at,
+                   turn_slot(turns, rank)->bytes + mine * length, length);
         node->turns.turn++;
     }
     return status;
 }
 
-/* As exchange, between buffers. */
-static int exchange_typed(node_module_t *node, const void *from, size_t from_count,
-                          ompi_datatype_t *from_type, void *to, size_t count, ompi_datatype_t *type,
-                          bool is_for_each, int tag)
+/* As exchange_blocks, between buffers. */
+static int exchange_typed(node_module_t *node, const struct exchange *exchange, const void *from,
+                          size_t from_count, ompi_datatype_t *from_type, void *to, size_t count,
+                          ompi_datatype_t *type)
 {
-    struct blocks blocks;
-    int status = blocks_make(&blocks, from, from_count, from_type, to, count, type, is_for_each,
-                             node->entry.comm);
+    struct blocks blocks = {.bytes = 0};
+    int status;
+    if (gets(node, exchange)) {
+        status = blocks_make(&blocks, from, from_count, from_type, to, count, type,
+                             exchange->is_for_each, node->entry.comm);
+    } else {
+        blocks.bytes = packed_bytes(from_count, from_type);
+        status = image_pack(&blocks.sent, from, from_count, from_type);
+    }
     if (OPAL_UNLIKELY(status != OMPI_SUCCESS)) /* as in node_bcast */
         (void) node_fail(node, status);
     else
-        status = exchange(node, blocks.sent.bytes, blocks.received.bytes, blocks.bytes, is_for_each,
-                          tag);
+        status = exchange_blocks(node, exchange, &blocks);
     return blocks_end(&blocks, to, count, type, status);
 }
 
@@ -350,8 +376,9 @@ int node_allgather(const void *from, compat_count from_count, ompi_datatype_t *f
     (void) comm;
     if (!goes_by_area(node, MULTILANE_ALLGATHER, 0, packed_bytes((size_t) count, type), &status))
         return BELOW(node, status, allgather, from, from_count, from_type, to, count, type);
-    return exchange_typed(node, from, (size_t) from_count, from_type, to, (size_t) count, type,
-                          false, MCA_COLL_BASE_TAG_ALLGATHER);
+    const struct exchange exchange = {.root = -1, .tag = MCA_COLL_BASE_TAG_ALLGATHER};
+    return exchange_typed(node, &exchange, from, (size_t) from_count, from_type, to, (size_t) count,
+                          type);
 }
 
 int node_alltoall(const void *from, compat_count from_count, ompi_datatype_t *from_type, void *to,
@@ -365,6 +392,23 @@ int node_alltoall(const void *from, compat_count from_count, ompi_datatype_t *fr
     (void) comm;
     if (!goes_by_area(node, MULTILANE_ALLTOALL, 0, bytes, &status))
         return BELOW(node, status, alltoall, from, from_count, from_type, to, count, type);
-    return exchange_typed(node, from, (size_t) from_count, from_type, to, (size_t) count, type,
-                          true, MCA_COLL_BASE_TAG_ALLTOALL);
+    const struct exchange exchange = {true, -1, MCA_COLL_BASE_TAG_ALLTOALL};
+    return exchange_typed(node, &exchange, from, (size_t) from_count, from_type, to, (size_t) count,
+                          type);
+}
+
+int node_gather(const void *from, compat_count from_count, ompi_datatype_t *from_type, void *to,
+                compat_count count, ompi_datatype_t *type, int root, ompi_communicator_t *comm,
+                mca_coll_base_module_t *module)
+{
+    node_module_t *node = (node_module_t *) module;
+    const struct exchange exchange = {false, root, MCA_COLL_BASE_TAG_GATHER};
+    size_t block = gets(node, &exchange) ? packed_bytes((size_t) count, type)
+                                         : packed_bytes((size_t) from_count, from_type);
+    int status;
+    (void) comm;
+    if (!goes_by_area(node, MULTILANE_GATHER, root, block, &status))
+        return BELOW(node, status, gather, from, from_count, from_type, to, count, type, root);
+    return exchange_typed(node, &exchange, from, (size_t) from_count, from_type, to, (size_t) count,
+                          type);
 }

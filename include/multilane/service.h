@@ -37,13 +37,15 @@ enum multilane_call {
     MULTILANE_ALLREDUCE,
     MULTILANE_ALLGATHER,
     MULTILANE_ALLTOALL,
+    MULTILANE_GATHER,
     MULTILANE_CALLS
 };
 
 static inline const char *multilane_call_name(unsigned call)
 {
     static const char *const names[MULTILANE_CALLS] = {
-        "MPI_Barrier", "MPI_Bcast", "MPI_Reduce", "MPI_Allreduce", "MPI_Allgather", "MPI_Alltoall"};
+        "MPI_Barrier",   "MPI_Bcast",    "MPI_Reduce", "MPI_Allreduce",
+        "MPI_Allgather", "MPI_Alltoall", "MPI_Gather"};
     return call < MULTILANE_CALLS ? names[call] : "another operation";
 }
 

@@ -157,6 +157,27 @@ static void exchange(MPI_Comm comm, int rank, int size, size_t count, bool each)
     layout_free(&layout);
 }
 
+// Each gives `count` elements, and the root gets all.
+static void gather(MPI_Comm comm, int rank, int size, size_t count)
+{
+    int root = (int) all_draw((uint32_t) size);
+    bool in_place = all_draw(3) == 0 && rank == root, some_apart = all_draw(2);
+    size_t first = in_place ? (size_t) rank * count : 0;
+    struct layout layout = layout_of(some_apart && rank % 2);
+    struct buffer from = buffer_new(count * layout.step * sizeof(uint32_t));
+    struct buffer to = buffer_new((size_t) size * count * layout.step * sizeof(uint32_t));
+    for (size_t i = 0; i < count; i++)
+        *element(in_place ? &to : &from, &layout, first + i) = given(rank, i);
+    MPI_Gather(in_place ? MPI_IN_PLACE : from.bytes, (int) count, layout.type,
+               rank == root ? to.bytes : NULL, (int) count, layout.type, root, comm);
+    for (size_t i = 0; i < (size_t) size * count && rank == root; i++)
+        if (*element(&to, &layout, i) != given((int) (i / count), i % count))
+            fail(rank, i, *element(&to, &layout, i), given((int) (i / count), i % count));
+    buffer_end(&from);
+    buffer_end(&to);
+    layout_free(&layout);
+}
+
 // --- reductions ----------------------------------------------------------------------------------
 
 // x -> a x + b, one after the other: the order counts, and each rank does, once.
@@ -316,11 +337,12 @@ static size_t count_draw(size_t most)
 static void one_round(MPI_Comm comm)
 {
     static const char *const names[] = {"MPI_Bcast",     "MPI_Allgather", "MPI_Alltoall",
-                                        "MPI_Allreduce", "MPI_Reduce",    "MPI_Barrier"};
+                                        "MPI_Allreduce", "MPI_Reduce",    "MPI_Gather",
+                                        "MPI_Barrier"};
     int rank, size;
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
-    uint32_t kind = all_draw(6);
+    uint32_t kind = all_draw(7);
     size_t count = count_draw(BYTES_MAX / sizeof(double));
     what = names[kind];
     dawdle();
@@ -339,6 +361,9 @@ static void one_round(MPI_Comm comm)
         break;
     case 4:
         reduce(comm, rank, size, count, false);
+        break;
+    case 5:
+        gather(comm, rank, size, count);
         break;
     default:
         barrier(comm, rank, size);

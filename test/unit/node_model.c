@@ -18,8 +18,8 @@
 #define SLOT        32u
 #define VISITED_MAX (1u << 22)
 
-/* Of the root, or rank 0, where the operation has one. RANGES is a turn with a piece of a long
- * reduction; what follows the last of them is the turn RANGES_END. */
+/* Of the root, or rank 0, where the operation has one; MPI_Gather is as REDUCE. RANGES is a turn
+ * with a piece of a long reduction; what follows the last of them is the turn RANGES_END. */
 enum operation {
     BARRIER,
     BCAST,

@@ -44,6 +44,7 @@ void blackbox_call(ompi_communicator_t *comm, enum multilane_call call, int root
         [MULTILANE_BARRIER] = PAGE_BARRIER,     [MULTILANE_BCAST] = PAGE_BCAST,
         [MULTILANE_REDUCE] = PAGE_REDUCE,       [MULTILANE_ALLREDUCE] = PAGE_ALLREDUCE,
         [MULTILANE_ALLGATHER] = PAGE_ALLGATHER, [MULTILANE_ALLTOALL] = PAGE_ALLTOALL,
+        [MULTILANE_GATHER] = PAGE_GATHER,
     };
     if (!own_events)
         return;

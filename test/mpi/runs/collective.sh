@@ -28,6 +28,8 @@ collective_runs() {
         --mca pml_multilane_explain 1 -- collective 4 100
     mpi_says collective.explained.first 'MPI_Bcast .* Open MPI: first operations of a communicator$' 3 $collective \
         --mca pml_multilane_explain 1 -- collective 4 100
+    mpi_says collective.explained.gather 'MPI_Gather .* memory of the node$' 3 $collective \
+        --mca pml_multilane_explain 1 -- collective 4 100
     mpi_says collective.explained.large 'MPI_Bcast .* Open MPI: too many bytes$' 3 $collective \
         --mca pml_multilane_explain 1 --mca coll_node_bytes_max 100 -- collective 4 100
     mpi_says collective.explained.tcp 'MPI_Barrier +0 +[0-9]+ .* Open MPI: no memory of btl/shm$' 3 --mca pml multilane \
