@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+uint32_t (*crc32c)(uint32_t crc, const void *bytes, size_t length) = crc32c_by_table;
+
 #define POLYNOMIAL 0x82f63b78u /* lowest power in the highest bit */
 #define STREAM     1024u       /* bytes: of 256 to 2048 the fastest for 4 KiB to 1 MiB */
 
@@ -109,6 +111,19 @@ BY_INSTRUCTION static uint32_t by_instruction(uint32_t crc, const void *bytes, s
 }
 #endif
 
+/* Of a cache the first level holds it twice. */
+#define COPIED ((size_t) 8 << 10)
+
+static uint32_t copy_in_pieces(uint32_t crc, void *to, const void *from, size_t length)
+{
+    for (size_t at = 0, piece; at < length; at += piece) {
+        piece = length - at < COPIED ? length - at : COPIED;
+        crc = crc32c(crc, (const unsigned char *) from + at, piece);
+        memcpy((unsigned char *) to + at, (const unsigned char *) from + at, piece);
+    }
+    return crc;
+}
+
 #if defined(__x86_64__)
 /* Products of 64 bits without carries, four times two at once: four registers hold what is left of
  * the bytes before, and are moved over the next FOLDED ones. The instruction above sums what the
@@ -133,37 +148,61 @@ static void moves_fill(void)
     moves[1] = power_of_x(8 * FOLDED - 1);
 }
 
-BY_FOLDING static uint32_t feed_folded(uint32_t state, const unsigned char *bytes, size_t length)
+/* The next 64 bytes, which are copied on the way; null: they are not. */
+BY_FOLDING static inline __attribute__((always_inline)) __m512i take(unsigned char *to,
+                                                                     const unsigned char *bytes)
+{
+    __m512i taken = _mm512_loadu_si512(bytes);
+
+    if (to)
+        _mm512_storeu_si512(to, taken);
+    return taken;
+}
+
+BY_FOLDING static inline __attribute__((always_inline)) uint32_t
+feed_folded(uint32_t state, unsigned char *to, const unsigned char *bytes, size_t length)
 {
     const __m512i by = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *) moves));
     __m512i held[4];
     unsigned char left[FOLDED];
 
     for (int i = 0; i < 4; i++)
-        held[i] = _mm512_loadu_si512(bytes + 64 * i);
+        held[i] = take(to ? to + 64 * i : NULL, bytes + 64 * i);
     held[0] = _mm512_xor_si512(held[0], _mm512_maskz_set1_epi32(1, (int) state));
     for (size_t at = FOLDED; at < length; at += FOLDED)
         for (int i = 0; i < 4; i++)
-            held[i] = _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(held[i], by, 0x00),
-                                                _mm512_clmulepi64_epi128(held[i], by, 0x11),
-                                                _mm512_loadu_si512(bytes + at + 64 * i), 0x96);
+            held[i] = _mm512_ternarylogic_epi64(
+                _mm512_clmulepi64_epi128(held[i], by, 0x00),
+                _mm512_clmulepi64_epi128(held[i], by, 0x11),
+                take(to ? to + at + 64 * i : NULL, bytes + at + 64 * i), 0x96);
     for (int i = 0; i < 4; i++)
         _mm512_storeu_si512(left + 64 * i, held[i]);
     return ~by_instruction(~UINT32_C(0), left, FOLDED);
 }
 
-static uint32_t by_folding(uint32_t crc, const void *bytes, size_t length)
+BY_FOLDING static uint32_t by_folding(uint32_t crc, const void *bytes, size_t length)
 {
     const size_t folded = length - length % FOLDED;
 
     if (folded < 2 * FOLDED)
         return by_instruction(crc, bytes, length);
-    crc = ~feed_folded(~crc, bytes, folded);
+    crc = ~feed_folded(~crc, NULL, bytes, folded);
     return by_instruction(crc, (const unsigned char *) bytes + folded, length - folded);
+}
+
+BY_FOLDING static uint32_t copy_by_folding(uint32_t crc, void *to, const void *from, size_t length)
+{
+    const size_t folded = length - length % FOLDED;
+
+    if (folded < 2 * FOLDED)
+        return copy_in_pieces(crc, to, from, length);
+    crc = ~feed_folded(~crc, to, from, folded);
+    return copy_in_pieces(crc, (unsigned char *) to + folded, (const unsigned char *) from + folded,
+                          length - folded);
 }
 #endif
 
-uint32_t (*crc32c)(uint32_t crc, const void *bytes, size_t length) = crc32c_by_table;
+uint32_t (*crc32c_copy)(uint32_t crc, void *to, const void *from, size_t length) = copy_in_pieces;
 
 void crc32c_begin(void)
 {
@@ -174,7 +213,9 @@ void crc32c_begin(void)
 #endif
 #if defined(__x86_64__)
     moves_fill();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq")) {
         crc32c = by_folding;
+        crc32c_copy = copy_by_folding;
+    }
 #endif
 }

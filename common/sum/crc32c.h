@@ -12,7 +12,10 @@ void crc32c_begin(void);
 /* The sum of what `crc` is the sum of (0: nothing) and `length` more bytes behind it. */
 extern uint32_t (*crc32c)(uint32_t crc, const void *bytes, size_t length);
 
-/* The same by tables, which crc32c_begin fills; slow. */
+/* As crc32c, of what it copies. The two places do not overlap. */
+extern uint32_t (*crc32c_copy)(uint32_t crc, void *to, const void *from, size_t length);
+
+/* The same as crc32c by tables, which crc32c_begin fills; slow. */
 uint32_t crc32c_by_table(uint32_t crc, const void *bytes, size_t length);
 
 #endif

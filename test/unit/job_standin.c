@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/compat/btl.h"
+#include "common/sum/crc32c.h"
 #include "entry/calls.h"
 #include "join/posting.h"
 #include "open_mpi.h"
@@ -224,17 +225,38 @@ void job_end(void)
 /* --- what comes ---------------------------------------------------------------------------------
  */
 
+bool job_is_apart;
+size_t job_wrong_bit = JOB_ALL_RIGHT;
+
+static struct wire_apart sums_of(const void *header, size_t length, const void *payload,
+                                 size_t size)
+{
+    struct wire_apart apart = {.headers = (uint32_t) length, .payload = (uint32_t) size};
+    apart.payload_sum = crc32c(0, payload, size);
+    apart.sum =
+        crc32c(crc32c(0, &apart.headers, sizeof(apart) - sizeof(apart.sum)), header, length);
+    return apart;
+}
+
 /* A block of its own, so that a checker sees a byte beyond it. */
 void job_bytes(int rank, int lane, const void *header, size_t length, const void *payload,
                size_t size)
 {
     const struct lane *from = &job_peer(rank)->lanes[lane];
-    unsigned char *bytes = malloc(length + size);
-    memcpy(bytes, header, length);
+    const size_t sums = job_is_apart ? sizeof(struct wire_apart) : 0;
+    unsigned char *bytes = malloc(sums + length + size);
+    if (sums) {
+        struct wire_apart apart = sums_of(header, length, payload, size);
+        memcpy(bytes, &apart, sums);
+    }
+    memcpy(bytes + sums, header, length);
     if (size)
-        memcpy(bytes + length, payload, size);
-    mca_btl_base_segment_t segment = {.seg_addr.pval = bytes, .seg_len = length + size};
-    if (!compat_btl_deliver(from->btl, from->endpoint, WIRE_TAG, &segment, 1))
+        memcpy(bytes + sums + length, payload, size);
+    if (job_wrong_bit / 8 < sums + length + size)
+        bytes[job_wrong_bit / 8] ^= (unsigned char) (1u << job_wrong_bit % 8);
+    mca_btl_base_segment_t segment = {.seg_addr.pval = bytes, .seg_len = sums + length + size};
+    if (!compat_btl_deliver(from->btl, from->endpoint, sums ? WIRE_TAG_APART : WIRE_TAG, &segment,
+                            1))
         abort();
     free(bytes);
 }

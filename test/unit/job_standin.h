@@ -37,6 +37,10 @@ void job_rts(int rank, int lane, uint32_t sequence, int tag, size_t size, uint32
 /* `length` bytes of a message of `size`, from `offset` on; `message` is all of it. */
 void job_part(int rank, int lane, uint32_t sequence, int tag, const void *message, size_t size,
               size_t offset, size_t length);
+/* What comes has sums, with one of its own for the payload; this bit of it is made wrong. */
+extern bool job_is_apart;
+#define JOB_ALL_RIGHT SIZE_MAX
+extern size_t job_wrong_bit;
 /* Any bytes. */
 void job_bytes(int rank, int lane, const void *header, size_t length, const void *payload,
                size_t size);

@@ -20,10 +20,11 @@
 
 static struct peer *peer;
 static unsigned char message[BYTES];
-static unsigned char seen[2 * BYTES]; /* what a lane has taken last */
+static unsigned char large[4096];
+static unsigned char seen[5000]; /* what a lane has taken last */
 static size_t seen_length;
 static unsigned seen_count, seen_tag, returned_count;
-static unsigned char room[2 * BYTES];
+static unsigned char room[5000];
 static multilane_returned returned;
 
 static bool look(const mca_btl_base_module_t *btl, const struct mca_btl_base_endpoint_t *endpoint,
@@ -77,6 +78,8 @@ static void lane_return_to(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
 
 static const struct multilane_extension extension = {
     .reserve = reserve, .commit = commit, .check_by = check_by, .return_to = lane_return_to};
+/* That of a lane which does not keep its messages. */
+static const struct multilane_extension apart_extension = {.reserve = reserve, .commit = commit};
 
 static void begin(void)
 {
@@ -87,6 +90,8 @@ static void begin(void)
     peer->reachable = true;
     for (size_t i = 0; i < BYTES; i++)
         message[i] = (unsigned char) (i * 7);
+    for (size_t i = 0; i < sizeof(large); i++)
+        large[i] = (unsigned char) (i * 31 + i / 256);
     peer->lanes[0].extension = &extension;
     peer->lanes[0].reserve = reserve;
     peer->lanes[0].sendi = peer->lanes[0].btl->btl_sendi = sendi;
@@ -125,6 +130,55 @@ static void each_way_has_its_sum(void)
     check_sent("at once", 60);
     CHECK(lane_send_plain(other, message, BYTES, NULL, NULL) == LANE_UNDER_WAY, "a fragment");
     check_sent("a fragment", BYTES);
+}
+
+#define HEADER 40u
+#define LARGE  4096u
+
+static bool apart_is_right(size_t length)
+{
+    static unsigned char copy[LARGE];
+    const mca_btl_base_segment_t segment = {.seg_addr.pval = room, .seg_len = length};
+    struct payload payload;
+    size_t headers;
+    if (!apart_read(&segment, &headers, &payload))
+        return false;
+    CHECK(headers == HEADER && payload.length == LARGE, "%zu and %zu bytes", headers,
+          payload.length);
+    payload_handed_up = &payload;
+    bool is_right = payload_copy(copy, payload.bytes, payload.length);
+    CHECK(is_right == payload_is_right(payload.bytes), "it is checked twice");
+    CHECK(memcmp(copy, payload.bytes, LARGE) == 0, "other bytes");
+    payload_handed_up = NULL;
+    return is_right;
+}
+
+/* Copied by the lane, or packed. */
+static void large_payloads_have_their_own_sum(void)
+{
+    const size_t length = sizeof(struct wire_apart) + HEADER + LARGE;
+    struct lane lane = {.btl = standin_btl("apart", 1000),
+                        .extension = &apart_extension,
+                        .reserve = reserve,
+                        .largest = sizeof(room)};
+    lane_sum(&lane);
+    void *(*const copies[])(void *to, const void *from, size_t size) = {lane.copy, memcpy};
+    for (int i = 0; i < 2; i++) {
+        unsigned char *at = lane_reserve(&lane, HEADER, LARGE);
+        CHECK(at == room + sizeof(struct wire_apart), "another place");
+        copies[i](at + HEADER, large, LARGE);
+        memcpy(at, message, HEADER);
+        lane_commit(&lane, HEADER, LARGE);
+        CHECK(seen_tag == WIRE_TAG_APART && seen_length == length && apart_is_right(length),
+              "tag %x, %zu bytes", seen_tag, seen_length);
+        for (size_t bit = 0; bit < 8 * length; bit += bit < 800 ? 1 : 37) {
+            room[bit / 8] ^= (unsigned char) (1u << bit % 8);
+            CHECK(!apart_is_right(length), "bit %zu", bit);
+            room[bit / 8] ^= (unsigned char) (1u << bit % 8);
+        }
+        for (size_t less = 0; less < length; less += less < 100 ? 1 : 37)
+            CHECK(!apart_is_right(less), "%zu bytes of it", less);
+    }
 }
 
 #define OTHERS_TAG 0x80 /* of osc/rdma, say, whose messages have no sum */
@@ -195,6 +249,7 @@ int main(void)
     wrong_begin();
     begin();
     each_way_has_its_sum();
+    large_payloads_have_their_own_sum();
     what_returns_has_none();
     what_others_send_has_none();
     three_in_a_minute_take_it_out();

@@ -19,6 +19,11 @@ struct way {
 static struct way ways[4] = {{"by table", crc32c_by_table}};
 static unsigned way_count = 1;
 
+static uint32_t copy_as_chosen(uint32_t crc, void *to, const void *from, size_t length)
+{
+    return crc32c_copy(crc, to, from, length);
+}
+
 static void ways_find(void)
 {
     ways[way_count++] = (struct way){"as chosen", crc32c};
@@ -70,6 +75,29 @@ static void ways_agree(void)
     }
 }
 
+static const struct {
+    const char *name;
+    uint32_t (*sum)(uint32_t crc, void *to, const void *from, size_t length);
+} copies[] = {{"in pieces", copy_in_pieces}, {"as chosen", copy_as_chosen}};
+
+/* Each length and place; what is copied is what is summed, and nothing beside it is written. */
+static void copies_agree(void)
+{
+    static unsigned char to[BYTES + 16];
+    for (size_t length = 0; length <= BYTES; length += length < 1200 ? 1 : 251) {
+        const unsigned char *at = bytes + length % 8;
+        unsigned char *place = to + 1 + length % 7;
+        uint32_t sum = crc32c_by_table(7, at, length);
+        for (size_t i = 0; i < sizeof(copies) / sizeof(copies[0]); i++) {
+            memset(to, 0x5a, sizeof(to));
+            CHECK(copies[i].sum(7, place, at, length) == sum, "%zu bytes %s", length,
+                  copies[i].name);
+            CHECK(memcmp(place, at, length) == 0 && place[-1] == 0x5a && place[length] == 0x5a,
+                  "%zu bytes %s: the copy", length, copies[i].name);
+        }
+    }
+}
+
 static void wrong_bits_are_found(void)
 {
     uint32_t right = crc32c(0, bytes, BYTES);
@@ -86,6 +114,7 @@ int main(void)
     ways_find();
     vectors();
     ways_agree();
+    copies_agree();
     wrong_bits_are_found();
     return check_end();
 }

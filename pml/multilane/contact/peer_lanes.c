@@ -173,6 +173,7 @@ static void lane_add(struct peer *peer, uint8_t *count, const mca_bml_base_btl_t
                           .prepare = btl->btl_prepare_src,
                           .send = btl->btl_send,
                           .reserve = extension ? extension->reserve : NULL,
+                          .copy = memcpy,
                           .flags = bml_btl->btl_flags,
                           .index = (*count)++,
                           .out = lane_is_to_drain(listed) ? LANE_OUT_DRAINED : 0,

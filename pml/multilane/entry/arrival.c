@@ -418,18 +418,18 @@ COMPAT_RECEIVE_CALLBACK(kept_received)
     summed_take(btl, segments, segment_count);
 }
 
-/* The sender as a header says that may be wrong. */
+/* The sender as a header says that may be wrong; `sums` bytes stand before it. */
 static void message_is_wrong(mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments,
-                             size_t count)
+                             size_t count, size_t sums)
 {
     struct reader reader = {.at = segments->seg_addr.pval, .left = segments->seg_len};
-    struct wire_sum sum;
+    struct wire_apart before;
     struct wire_base base;
     struct wire_name name;
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++)
         bytes += segments[i].seg_len;
-    bool has_base = read_bytes(&reader, &sum, sizeof(sum)) &&
+    bool has_base = read_bytes(&reader, &before, sums) &&
                     read_bytes(&reader, &base, sizeof(base)) &&
                     (!(base.flags & WIRE_NAMED) || read_bytes(&reader, &name, sizeof(name)));
     wrong_is_lost(has_base ? peer_of_sender(&base, &name) : NULL, btl, bytes);
@@ -440,13 +440,55 @@ COMPAT_RECEIVE_CALLBACK(summed_received)
     if (OPAL_LIKELY(sum_is_right(segments, segment_count)))
         summed_take(btl, segments, segment_count);
     else
-        message_is_wrong(btl, segments, segment_count);
+        message_is_wrong(btl, segments, segment_count, sizeof(struct wire_sum));
+}
+
+/* Is all that is done with its payload a copy to a receive, by recv_request_write? With threads
+ * that is not known: one may take the receive away, and one may see that it is complete before this
+ * one has said that it is wrong. */
+static bool is_copied_at_once(const unsigned char *headers, size_t length)
+{
+    struct wire_plain header;
+    if (length < sizeof(header) || opal_using_threads())
+        return false;
+    memcpy(&header, headers, sizeof(header));
+    if (header.base.type == WIRE_DATA)
+        return true;
+    if (header.base.type != WIRE_PART || header.base.flags)
+        return false;
+    struct peer *peer = peer_of_sender(&header.base, NULL);
+    return peer && part_is_awaited(peer, header.match.sequence);
+}
+
+/* Hands it up. Its payload is checked as it is copied, or else before. */
+static void apart_take(mca_btl_base_module_t *btl, const mca_btl_base_segment_t *bare,
+                       size_t headers, struct payload *payload)
+{
+    struct payload *outer = payload_handed_up; /* this may be inside of what that one completed */
+    payload_handed_up = payload;
+    if (is_copied_at_once(bare->seg_addr.pval, headers) || payload_is_right(payload->bytes))
+        message_read(btl, bare, 1);
+    payload_handed_up = outer;
+}
+
+COMPAT_RECEIVE_CALLBACK(apart_received)
+{
+    const size_t before = sizeof(struct wire_apart);
+    size_t headers;
+    struct payload payload = {.is_wrong = true};
+    if (segment_count == 1 && apart_read(segments, &headers, &payload)) {
+        mca_btl_base_segment_t bare = {.seg_len = segments->seg_len - before};
+        bare.seg_addr.pval = (unsigned char *) segments->seg_addr.pval + before;
+        apart_take(btl, &bare, headers, &payload);
+    }
+    if (OPAL_UNLIKELY(payload.is_wrong))
+        message_is_wrong(btl, segments, segment_count, before);
 }
 
 /* Where each message has to have a sum. */
 COMPAT_RECEIVE_CALLBACK(bare_received)
 {
-    message_is_wrong(btl, segments, segment_count);
+    message_is_wrong(btl, segments, segment_count, sizeof(struct wire_sum));
 }
 
 struct lane_search {
@@ -490,7 +532,10 @@ static int sums_listen(void)
         if (extension && extension->check_by)
             extension->check_by(message_is_right);
     }
+    recv_requests_check();
     int rc = mca_bml.bml_register(WIRE_TAG_SUMMED, summed_received, NULL);
+    if (rc == OMPI_SUCCESS)
+        rc = mca_bml.bml_register(WIRE_TAG_APART, apart_received, NULL);
     return rc == OMPI_SUCCESS ? mca_bml.bml_register(WIRE_TAG_KEPT, kept_received, NULL) : rc;
 }
 

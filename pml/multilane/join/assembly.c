@@ -197,6 +197,15 @@ static void assembly_offered(struct inbound *assembly, const struct arrival *par
         taking_begin(offered);
 }
 
+bool part_is_awaited(struct peer *peer, uint32_t sequence)
+{
+    biased_lock(&peer->lock);
+    const struct inbound *assembly = assembly_find(peer, sequence);
+    bool is_awaited = assembly && assembly->receiver && !assembly->refused;
+    biased_unlock(&peer->lock);
+    return is_awaited;
+}
+
 void part_arrived(struct arrival *part)
 {
     struct peer *peer = part->peer;

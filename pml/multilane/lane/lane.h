@@ -119,6 +119,8 @@ struct lane {
     /* The extension's reserve, or null. */
     void *(*reserve)(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                      size_t header, size_t payload);
+    /* Copies a payload in one piece to there: memcpy, or that of lane/summed.c. */
+    void *(*copy)(void *to, const void *from, size_t size);
     uint32_t flags; /* the BTL's flags as BML r2 corrected them, less what this PML does not use */
     uint8_t index;  /* in the peer's array */
     bool returns;   /* may break, gives back what is not there for other lanes, and is made anew */
@@ -173,7 +175,8 @@ void lane_expect(struct lane *lane, bool expects);
 int lane_send_slot(struct lane *lane, const void *bytes, size_t length);
 
 /* Memory of the lane for a message in place; null: the lane has none, or not now. Write the
- * payload first, then the header, then call lane_commit, with no other call in between. */
+ * payload first, by lane->copy if it lies in one piece, then the header, then call lane_commit,
+ * with no other call in between. */
 static inline void *lane_reserve(struct lane *lane, size_t header, size_t payload)
 {
     return lane->reserve ? lane->reserve(lane->btl, lane->endpoint, header, payload) : NULL;

@@ -50,13 +50,51 @@ bool sum_is_right(const mca_btl_base_segment_t *segments, size_t count)
 
 /* --- in the lane's own memory ----------------------------------------------------------------- */
 
-static _Thread_local unsigned char *reserved; /* until the commit, which follows at once */
+/* To sum while copying takes no longer than to copy, as the bytes go from one processor's cache to
+ * another's; to sum before or after takes half as long again. Shorter payloads stay short: they are
+ * taken on the short path. */
+#define APART_MIN   ((size_t) 4096)
+#define APART_BYTES sizeof(struct wire_apart)
+#define APART_REST  (APART_BYTES - offsetof(struct wire_apart, headers))
+
+/* From reserve to commit, which follows at once. */
+static _Thread_local struct {
+    unsigned char *at;
+    const void *copied; /* the payload, by summed_copy, with this sum; or null */
+    uint32_t sum;
+} reserved;
+
+static bool is_apart(const struct summed *own, size_t payload)
+{
+    return payload >= APART_MIN && own->tag == WIRE_TAG_SUMMED;
+}
 
 static void *summed_reserve(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                             size_t header, size_t payload)
 {
-    reserved = summed_of(btl)->real->reserve(btl, endpoint, SUM_BYTES + header, payload);
-    return reserved ? reserved + SUM_BYTES : NULL;
+    const struct summed *own = summed_of(btl);
+    const size_t before = is_apart(own, payload) ? APART_BYTES : SUM_BYTES;
+    reserved.at = own->real->reserve(btl, endpoint, before + header, payload);
+    reserved.copied = NULL;
+    return reserved.at ? reserved.at + before : NULL;
+}
+
+static void *summed_copy(void *to, const void *from, size_t size)
+{
+    if (size < APART_MIN)
+        return memcpy(to, from, size);
+    reserved.sum = crc32c_copy(0, to, from, size);
+    reserved.copied = to;
+    return to;
+}
+
+static void commit_apart(size_t header, size_t payload)
+{
+    const unsigned char *bytes = reserved.at + APART_BYTES + header;
+    struct wire_apart apart = {.headers = (uint32_t) header, .payload = (uint32_t) payload};
+    apart.payload_sum = reserved.copied == bytes ? reserved.sum : crc32c(0, bytes, payload);
+    apart.sum = crc32c(crc32c(0, &apart.headers, APART_REST), reserved.at + APART_BYTES, header);
+    memcpy(reserved.at, &apart, APART_BYTES);
 }
 
 static void summed_commit(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
@@ -64,10 +102,63 @@ static void summed_commit(mca_btl_base_module_t *btl, struct mca_btl_base_endpoi
 {
     const struct summed *own = summed_of(btl);
     const size_t length = header + payload;
-    const struct wire_sum sum = {crc32c(0, reserved + SUM_BYTES, length), (uint32_t) length};
     (void) tag;
-    memcpy(reserved, &sum, SUM_BYTES);
+    if (is_apart(own, payload)) {
+        commit_apart(header, payload);
+        own->real->commit(btl, endpoint, APART_BYTES + header, payload, WIRE_TAG_APART);
+        return;
+    }
+    const struct wire_sum sum = {crc32c(0, reserved.at + SUM_BYTES, length), (uint32_t) length};
+    memcpy(reserved.at, &sum, SUM_BYTES);
     own->real->commit(btl, endpoint, SUM_BYTES + header, payload, own->tag);
+}
+
+bool apart_read(const mca_btl_base_segment_t *segment, size_t *headers, struct payload *payload)
+{
+    const unsigned char *bytes = segment->seg_addr.pval;
+    struct wire_apart apart;
+    if (segment->seg_len < APART_BYTES)
+        return false;
+    memcpy(&apart, bytes, APART_BYTES);
+    if (APART_BYTES + (uint64_t) apart.headers + apart.payload != segment->seg_len ||
+        crc32c(0, bytes + offsetof(struct wire_apart, headers), APART_REST + apart.headers) !=
+            apart.sum)
+        return false;
+    *headers = apart.headers;
+    *payload = (struct payload){.bytes = bytes + APART_BYTES + apart.headers,
+                                .length = apart.payload,
+                                .sum = apart.payload_sum};
+    return true;
+}
+
+_Thread_local struct payload *payload_handed_up;
+
+static bool payload_found(struct payload *payload, uint32_t sum)
+{
+    payload->is_checked = true;
+    payload->is_wrong = sum != payload->sum;
+    return !payload->is_wrong;
+}
+
+bool payload_is_right(const void *bytes)
+{
+    struct payload *payload = payload_handed_up;
+    if (!payload || payload->bytes != bytes)
+        return true;
+    if (payload->is_checked)
+        return !payload->is_wrong;
+    return payload_found(payload, crc32c(0, bytes, payload->length));
+}
+
+bool payload_copy(void *to, const void *bytes, size_t length)
+{
+    struct payload *payload = payload_handed_up;
+    if (payload && payload->bytes == bytes && payload->length == length && !payload->is_checked)
+        return payload_found(payload, crc32c_copy(0, to, bytes, length));
+    if (!payload_is_right(bytes))
+        return false;
+    memcpy(to, bytes, length);
+    return true;
 }
 
 /* --- at once ---------------------------------------------------------------------------------- */
@@ -173,13 +264,15 @@ void lane_sum(struct lane *lane)
         at = summed_new(at, lane);
     if (lane->extension)
         lane->extension = &at->shown;
-    if (lane->reserve)
+    if (lane->reserve) {
         lane->reserve = summed_reserve;
+        lane->copy = summed_copy;
+    }
     if (lane->sendi)
         lane->sendi = summed_sendi;
     lane->alloc = summed_alloc;
     lane->prepare = summed_prepare;
     lane->send = summed_send;
-    lane->largest -= SUM_BYTES;
+    lane->largest -= APART_BYTES; /* which is more than SUM_BYTES */
     lane->sums = true;
 }

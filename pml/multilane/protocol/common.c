@@ -202,7 +202,7 @@ bool eager_in_place_extended(const struct outgoing *out, struct lane *lane)
     unsigned char *bytes = lane_reserve(lane, header, out->size);
     if (!bytes)
         return false;
-    outgoing_copy(out, bytes + header);
+    outgoing_copy_to_lane(out, lane, bytes + header);
     comm_write_extended(out->comm, out->peer, bytes, WIRE_EAGER, out->sequence, out->tag,
                         out->answer);
     lane_commit(lane, header, out->size);

@@ -32,7 +32,7 @@ static inline bool eager_in_place(const struct outgoing *out, struct lane *lane)
     unsigned char *bytes = lane_reserve(lane, header, out->size);
     if (OPAL_UNLIKELY(!bytes))
         return false;
-    outgoing_copy(out, bytes + header);
+    outgoing_copy_to_lane(out, lane, bytes + header);
     comm_write_plain(out->comm, bytes, WIRE_EAGER, out->sequence, out->tag);
     lane_commit(lane, header, out->size);
     return true;

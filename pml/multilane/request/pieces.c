@@ -27,11 +27,12 @@ struct piece {
     size_t offset, size;
 };
 
-static void piece_copy(const struct piece *piece, void *to)
+static inline void piece_copy(const struct piece *piece, void *to,
+                              void *(*copy)(void *to, const void *from, size_t size))
 {
     const struct outgoing *out = piece->out;
     if (OPAL_LIKELY(piece->data != NULL))
-        memcpy(to, piece->data, piece->size);
+        copy(to, piece->data, piece->size);
     else
         datatype_pack(out->datatype, out->count, out->buffer, piece->offset, to, piece->size);
 }
@@ -52,7 +53,7 @@ static bool piece_send_reserved(const struct piece *piece, struct transfer *tran
     unsigned char *bytes = lane_reserve(lane, header_length, piece->size);
     if (OPAL_UNLIKELY(!bytes))
         return false;
-    piece_copy(piece, bytes + header_length);
+    piece_copy(piece, bytes + header_length, lane->copy);
     memcpy(bytes, header, header_length);
     lane_commit(lane, header_length, piece->size);
     transfer_piece_done(transfer, OMPI_SUCCESS);
@@ -69,7 +70,7 @@ static int piece_send_copied(const struct piece *piece, struct transfer *transfe
         return rc;
     unsigned char *bytes = lane_fragment_bytes(descriptor);
     memcpy(bytes, header, header_length);
-    piece_copy(piece, bytes + header_length);
+    piece_copy(piece, bytes + header_length, memcpy);
     counter_add(&multilane.copied_bytes, piece->size);
     return lane_send_descriptor(lane, descriptor, piece_left, transfer);
 }

@@ -16,6 +16,7 @@
 #include "base/work.h"
 #include "common/sum/crc32c.h"
 #include "lane/lane_events.h"
+#include "lane/summed.h"
 
 /* Like MCA_PML_BASE_RECV_REQUEST_FINI, without the convertor, which is not used. */
 static inline __opal_attribute_always_inline__ void request_return(struct recv_request *request)
@@ -162,8 +163,8 @@ void recv_request_fail(struct recv_request *request, int mpi_error)
     recv_request_complete(request);
 }
 
-void recv_request_write(struct recv_request *request, size_t offset, const struct iovec *pieces,
-                        int count)
+static void pieces_write(struct recv_request *request, size_t offset, const struct iovec *pieces,
+                         int count)
 {
     for (int i = 0; i < count && offset < request->wanted; i++) {
         size_t length = pieces[i].iov_len;
@@ -180,6 +181,36 @@ void recv_request_write(struct recv_request *request, size_t offset, const struc
         }
         offset += length;
     }
+}
+
+static bool pieces_write_if_right(struct recv_request *request, size_t offset,
+                                  const struct iovec *pieces, int count)
+{
+    if (count == 1 && request->data && offset <= request->wanted &&
+        pieces->iov_len <= request->wanted - offset)
+        return payload_copy(request->data + offset, pieces->iov_base, pieces->iov_len);
+    if (count > 0 && !payload_is_right(pieces->iov_base))
+        return false;
+    pieces_write(request, offset, pieces, count);
+    return true;
+}
+
+static void pieces_check_and_write(struct recv_request *request, size_t offset,
+                                   const struct iovec *pieces, int count)
+{
+    if (OPAL_LIKELY(pieces_write_if_right(request, offset, pieces, count)))
+        return;
+    OPAL_THREAD_LOCK(&request->lock);
+    bytes_lost(request);
+    OPAL_THREAD_UNLOCK(&request->lock);
+}
+
+void (*recv_request_write)(struct recv_request *request, size_t offset, const struct iovec *pieces,
+                           int count) = pieces_write;
+
+void recv_requests_check(void)
+{
+    recv_request_write = pieces_check_and_write;
 }
 
 static void recv_request_forget_handle(struct recv_request *request)

@@ -143,6 +143,16 @@ static inline void outgoing_copy(const struct outgoing *out, void *to)
         outgoing_pack(out, to);
 }
 
+/* To what lane_reserve gave. */
+static inline void outgoing_copy_to_lane(const struct outgoing *out, const struct lane *lane,
+                                         void *to)
+{
+    if (OPAL_LIKELY(out->data != NULL))
+        lane->copy(to, out->data, out->size);
+    else if (out->size)
+        outgoing_pack(out, to);
+}
+
 struct send_request *send_request_new(const struct outgoing *out, mca_pml_base_send_mode_t mode,
                                       bool persistent);
 /* Resets a request before its protocol starts. */

@@ -7,7 +7,7 @@
 
 /* The modex record (record.h) settles version and byte order once; no header repeats them.
  * Fields are in host byte order, which the record has found equal at both ends. */
-#define WIRE_VERSION 18
+#define WIRE_VERSION 19
 
 /* One BTL tag for everything: the first of the tags that Open MPI gives to the PML. */
 #define WIRE_TAG 0x50
@@ -16,11 +16,21 @@
  * makes no tag another one. */
 #define WIRE_TAG_SUMMED 0x57
 #define WIRE_TAG_KEPT   0x5c
+/* That the receive callback checks, with a sum of their own for the payload (struct wire_apart). */
+#define WIRE_TAG_APART 0x5b
 
 /* Before the base of such a message. */
 struct wire_sum {
     uint32_t sum;    /* CRC32C of what follows this */
     uint32_t length; /* of that */
+};
+
+/* Before the base of a message with a large payload: its ends sum that as they copy it. */
+struct wire_apart {
+    uint32_t sum;     /* CRC32C of the rest of this, and of the headers */
+    uint32_t headers; /* bytes of them */
+    uint32_t payload_sum;
+    uint32_t payload; /* bytes */
 };
 
 enum wire_type {
@@ -246,6 +256,7 @@ static inline uint64_t wire_keys_length(const struct wire_key *key)
      sizeof(struct wire_handle) + sizeof(struct wire_rtr) + WIRE_KEY_MAX)
 
 _Static_assert(sizeof(struct wire_base) == 8, "layout of the wire");
+_Static_assert(sizeof(struct wire_apart) == 16, "layout of the wire");
 _Static_assert(sizeof(struct wire_page) == 268, "layout of the wire");
 _Static_assert(sizeof(struct wire_page) <= sizeof(struct wire_rtr) + WIRE_KEY_MAX, "its room");
 _Static_assert(sizeof(struct wire_match) == 16, "layout of the wire");
