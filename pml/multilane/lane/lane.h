@@ -137,8 +137,8 @@ struct lane {
     struct lane_speed speed;      /* for messages, */
     struct lane_speed copy_speed; /* and for gets and puts */
     struct lane_health health;
-    _Atomic bool introduced;       /* the peer was told our index of this lane, see rma.c */
     _Atomic uint32_t remote_index; /* the peer's index of this lane, plus 1; 0: not told yet */
+    _Atomic bool introduced;       /* the peer was told our index of this lane, see rma.c */
     _Atomic bool lost;             /* send nothing on it; see lane_leave_out */
     _Atomic uint8_t out;           /* enum lane_cause; see lane_leave_out */
     _Atomic bool is_worse;         /* than it was; relaxed, for reports: liveness/worse.c */
