@@ -68,7 +68,7 @@ static struct lane *taker(struct lane *lane, const void *bytes, size_t length)
     const struct wire_base *base = bytes;
     if (OPAL_LIKELY(!lane->returns || lane_is_up(lane)))
         return lane;
-    if (base->type == WIRE_FIN && lane_fence(lane) == LANE_AGAIN)
+    if ((base->type == WIRE_FIN || base->type == WIRE_FIN_SUMMED) && lane_fence(lane) == LANE_AGAIN)
         return NULL;
     return peer_lane_instead(lane, length);
 }

@@ -146,6 +146,7 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         struct wire_rtr rtr;
         struct wire_data data;
         struct wire_fin fin;
+        struct wire_fin_summed summed;
         struct wire_ack ack;
         struct wire_seen seen;
         struct wire_lane lane;
@@ -196,6 +197,10 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         break;
     case WIRE_FIN:
         good = read_bytes(reader, &body.fin, sizeof(body.fin)) && recv_request_put(peer, &body.fin);
+        break;
+    case WIRE_FIN_SUMMED:
+        good = read_bytes(reader, &body.summed, sizeof(body.summed)) &&
+               recv_request_put_summed(peer, &body.summed);
         break;
     case WIRE_CANCEL:
         good = read_bytes(reader, &body.fin, sizeof(body.fin)) &&

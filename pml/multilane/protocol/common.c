@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/multilane.h"
-#include "common/sum/crc32c.h"
 #include "delivery/control.h"
 #include "plan/stripe.h"
 
@@ -175,11 +174,10 @@ int rndv_announce(struct send_request *request, struct lane *lane, const struct 
                            .memory = memory_of(request)};
     if (key)
         rts.key = *key;
-    bool is_summed = OPAL_UNLIKELY(lane->sums) && out->data && rts.method != WIRE_BY_SEND;
-    if (is_summed && !request->is_summed) /* not when it is tried again */
-        request->sum = crc32c(0, out->data, out->size);
-    request->is_summed = is_summed;
-    if (is_summed) {
+    request->is_summed = OPAL_UNLIKELY(lane->sums) && out->data && rts.method != WIRE_BY_SEND;
+    if (request->is_summed) {
+        if (rts.method != WIRE_BY_PUT) /* its sum comes with the FIN */
+            send_request_sum(request, out->size);
         rts.memory |= WIRE_SUMMED;
         rts.sum = request->sum;
     }
@@ -215,6 +213,15 @@ static void told_of_bytes(void *owner, int status)
         send_request_step(owner);
     else
         send_request_broke(owner);
+}
+
+/* The sum is made while the receiver still takes the bytes out of the lane. */
+void tell_of_sum(struct lane *lane, struct send_request *request, uint64_t bytes)
+{
+    send_request_sum(request, request->out.size);
+    struct wire_fin_summed summed = {.fin = {.receiver = request->receiver, .size = bytes},
+                                     .sum = request->sum};
+    control_send_owned(lane, WIRE_FIN_SUMMED, &summed, sizeof(summed), 0, told_of_bytes, request);
 }
 
 void tell_of_bytes(struct lane *lane, uint8_t type, struct wire_handle receiver, uint64_t bytes,

@@ -86,7 +86,10 @@ static void fin_send(struct send_request *request, struct rma_lane *used)
         answer_await(request);
     /* On the lane of the puts: it is ordered behind them. Relaxed: the steps order. */
     atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
-    tell_of_bytes(used->lane, WIRE_FIN, request->receiver, bytes, request);
+    if (OPAL_UNLIKELY(request->is_summed))
+        tell_of_sum(used->lane, request, bytes);
+    else
+        tell_of_bytes(used->lane, WIRE_FIN, request->receiver, bytes, request);
 }
 
 /* Behind the last bytes on the only lane, where none is lost without the peer and that keeps the

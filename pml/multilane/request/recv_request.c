@@ -531,6 +531,19 @@ bool recv_request_put(struct peer *peer, const struct wire_fin *fin)
            request->protocol->fin(request, fin);
 }
 
+bool recv_request_put_summed(struct peer *peer, const struct wire_fin_summed *summed)
+{
+    struct recv_request *request =
+        handle_find(&multilane.handles, HANDLE_RECEIVE, summed->fin.receiver);
+    if (!request || recv_request_peer(request) != peer)
+        return false;
+    OPAL_THREAD_LOCK(&request->lock);
+    if (recv_request_is(request, summed->fin.receiver))
+        request->sum = summed->sum;
+    OPAL_THREAD_UNLOCK(&request->lock);
+    return recv_request_put(peer, &summed->fin);
+}
+
 bool recv_request_cancelled(struct peer *peer, const struct wire_fin *fin)
 {
     struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, fin->receiver);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/compat/tsan.h"
+#include "common/sum/crc32c.h"
 #include "base/multilane.h"
 #include "request/request.h"
 #include "base/work.h"
@@ -103,6 +104,12 @@ void send_request_return(struct send_request *request)
 bool send_request_is_buffered(const struct send_request *request)
 {
     return request->base.req_send_mode == MCA_PML_BASE_SEND_BUFFERED;
+}
+
+void send_request_sum(struct send_request *request, size_t end)
+{
+    request->sum = crc32c(request->sum, request->out.data + request->summed, end - request->summed);
+    request->summed = end;
 }
 
 void send_request_expect(struct send_request *request, bool expects)
@@ -209,6 +216,7 @@ void send_request_begin(struct send_request *request)
     request->receiver = (struct wire_handle){0};
     request->protocol = NULL;
     request->is_summed = false;
+    request->summed = request->sum = 0;
     send_state_set(request, SEND_STARTED);
     work_begins_for(&request->counted);
 }

@@ -76,8 +76,9 @@ struct send_request {
     _Alignas(8) unsigned char own[SEND_OWN_BYTES]; /* the protocol's, see send_request_own */
     bool counted;                                  /* see work_begins_for */
     bool is_under_way;                             /* counted by its peer */
-    bool is_summed;                                /* its RTS has told its sum: */
+    bool is_summed;                                /* its RTS has told of a sum: */
     uint32_t sum;
+    size_t summed;           /* bytes that it is of, so far */
     _Atomic bool is_putting; /* see send_request_ready */
     size_t again;            /* bytes to be sent once the puts have ended */
     uint8_t expecting;       /* how many of the peer's lanes expect the RTR */
@@ -168,6 +169,8 @@ bool send_request_is_buffered(const struct send_request *request);
 void send_request_complete(struct send_request *request);
 /* One step of `unfinished` is done. */
 void send_request_step(struct send_request *request);
+/* Goes on with its sum, up to there. */
+void send_request_sum(struct send_request *request, size_t end);
 /* The peer's RTR is (not) expected, on any lane. */
 void send_request_expect(struct send_request *request, bool expects);
 /* The message was not sent and never will be: ends with an MPI error class. */

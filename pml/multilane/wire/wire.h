@@ -34,26 +34,27 @@ struct wire_apart {
 };
 
 enum wire_type {
-    WIRE_EAGER = 1, /* a whole message */
-    WIRE_PART,      /* a part of an eager message; each part carries the match body */
-    WIRE_RTS,       /* request to send: a message waits at the sender */
-    WIRE_RTR,       /* ready to receive: send the rest by this method */
-    WIRE_DATA,      /* a piece of a message, after RTR */
-    WIRE_FIN,       /* a put of so many bytes is complete */
-    WIRE_ACK,       /* the receiver has the message (or the part of it that it wanted) */
-    WIRE_SEEN,      /* so many striped bytes have come on this lane */
-    WIRE_NACK,      /* the receiver refuses the message: its communicator was revoked */
-    WIRE_LANE,      /* the index of this lane at the sender */
-    WIRE_HEARD,     /* this lane is alive */
-    WIRE_ASK,       /* is it? Answered on it by WIRE_HEARD */
-    WIRE_CANCEL,    /* so many bytes will not come */
-    WIRE_GONE,      /* the sender counts the receiver as lost and takes nothing from it any more */
-    WIRE_CREDIT,    /* new limits of flow control (flow.h) */
-    WIRE_NOTE,      /* what the two ends of a broken lane tell each other (struct wire_note) */
-    WIRE_TIME,      /* a timed message is complete at the receiver */
-    WIRE_PAGE_ASK,  /* send your page (multilane/page.h), as a tool wants it of all */
-    WIRE_PAGE,      /* a block of it */
-    WIRE_WRONG,     /* this lane brought wrong bytes, and is left out */
+    WIRE_EAGER = 1,  /* a whole message */
+    WIRE_PART,       /* a part of an eager message; each part carries the match body */
+    WIRE_RTS,        /* request to send: a message waits at the sender */
+    WIRE_RTR,        /* ready to receive: send the rest by this method */
+    WIRE_DATA,       /* a piece of a message, after RTR */
+    WIRE_FIN,        /* a put of so many bytes is complete */
+    WIRE_ACK,        /* the receiver has the message (or the part of it that it wanted) */
+    WIRE_SEEN,       /* so many striped bytes have come on this lane */
+    WIRE_NACK,       /* the receiver refuses the message: its communicator was revoked */
+    WIRE_LANE,       /* the index of this lane at the sender */
+    WIRE_HEARD,      /* this lane is alive */
+    WIRE_ASK,        /* is it? Answered on it by WIRE_HEARD */
+    WIRE_CANCEL,     /* so many bytes will not come */
+    WIRE_GONE,       /* the sender counts the receiver as lost and takes nothing from it any more */
+    WIRE_CREDIT,     /* new limits of flow control (flow.h) */
+    WIRE_NOTE,       /* what the two ends of a broken lane tell each other (struct wire_note) */
+    WIRE_TIME,       /* a timed message is complete at the receiver */
+    WIRE_PAGE_ASK,   /* send your page (multilane/page.h), as a tool wants it of all */
+    WIRE_PAGE,       /* a block of it */
+    WIRE_WRONG,      /* this lane brought wrong bytes, and is left out */
+    WIRE_FIN_SUMMED, /* WIRE_FIN, and the sum of the message */
     WIRE_TYPES
 };
 
@@ -143,7 +144,7 @@ struct wire_rts {
     struct wire_handle sender;
     uint16_t method;     /* enum wire_method, proposed by the sender; the receiver chooses */
     uint16_t memory;     /* enum wire_memory */
-    uint32_t sum;        /* WIRE_SUMMED: CRC32C of the message */
+    uint32_t sum;        /* WIRE_SUMMED, but for a put: CRC32C of the message */
     struct wire_key key; /* WIRE_BY_GET, _BOTH, _DEVICE: where the data lies at the sender */
 };
 
@@ -151,7 +152,7 @@ struct wire_rts {
 enum wire_memory {
     WIRE_ON_DEVICE = 1,    /* else in host memory */
     WIRE_IN_ONE_PIECE = 2, /* the sender can put them, from there */
-    WIRE_SUMMED = 4        /* the sum of the message comes along, and the sender waits for an ACK */
+    WIRE_SUMMED = 4        /* the sum of the message comes, and the sender waits for an ACK */
 };
 
 enum wire_method {
@@ -181,6 +182,12 @@ struct wire_data {
 struct wire_fin { /* also the body of WIRE_CANCEL: so many bytes will not come */
     struct wire_handle receiver;
     uint64_t size;
+};
+
+struct wire_fin_summed {
+    struct wire_fin fin;
+    uint32_t sum; /* CRC32C of the message, of which that may be a part */
+    uint32_t reserved;
 };
 
 struct wire_ack {
