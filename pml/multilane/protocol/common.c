@@ -156,6 +156,17 @@ static uint16_t memory_of(const struct send_request *request)
     return (is_device ? WIRE_ON_DEVICE : 0) | (place ? WIRE_IN_ONE_PIECE : 0);
 }
 
+/* Of a put, while its receiver answers, over sock in some 10 us: so much takes no longer. The
+ * answer may have come, and another thread may be at it. */
+#define SUMMED_AHEAD ((size_t) 512 << 10)
+
+static void sum_ahead(struct send_request *request)
+{
+    const size_t end = request->out.size < SUMMED_AHEAD ? request->out.size : SUMMED_AHEAD;
+    if (request->summed < end && !opal_using_threads())
+        send_request_sum(request, end);
+}
+
 int rndv_announce(struct send_request *request, struct lane *lane, const struct wire_key *key,
                   const void *key_bytes)
 {
@@ -187,6 +198,8 @@ int rndv_announce(struct send_request *request, struct lane *lane, const struct 
                    SEND_ANNOUNCED); /* before it is true: the answer may come inside the send */
     handle_goes_out(request);
     rc = control_try(lane, &message);
+    if (OPAL_UNLIKELY(request->is_summed))
+        sum_ahead(request);
     if (rc == OMPI_SUCCESS)
         send_request_step(request);
     else
