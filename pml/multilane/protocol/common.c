@@ -220,21 +220,12 @@ bool eager_in_place_extended(const struct outgoing *out, struct lane *lane)
     return true;
 }
 
-static void told_of_bytes(void *owner, int status)
+void told_of_bytes(void *owner, int status)
 {
     if (OPAL_LIKELY(status == OMPI_SUCCESS))
         send_request_step(owner);
     else
         send_request_broke(owner);
-}
-
-/* The sum is made while the receiver still takes the bytes out of the lane. */
-void tell_of_sum(struct lane *lane, struct send_request *request, uint64_t bytes)
-{
-    send_request_sum(request, request->out.size);
-    struct wire_fin_summed summed = {.fin = {.receiver = request->receiver, .size = bytes},
-                                     .sum = request->sum};
-    control_send_owned(lane, WIRE_FIN_SUMMED, &summed, sizeof(summed), 0, told_of_bytes, request);
 }
 
 void tell_of_bytes(struct lane *lane, uint8_t type, struct wire_handle receiver, uint64_t bytes,

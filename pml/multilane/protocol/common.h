@@ -47,8 +47,8 @@ int rndv_announce(struct send_request *request, struct lane *lane, const struct 
 void tell_of_bytes(struct lane *lane, uint8_t type, struct wire_handle receiver, uint64_t bytes,
                    struct send_request *request);
 
-/* The same of bytes that were put of a message with a sum. */
-void tell_of_sum(struct lane *lane, struct send_request *request, uint64_t bytes);
+/* That has left. */
+void told_of_bytes(void *request, int status);
 
 /* A request's message never needs more than one lane's pieces of this many under way to keep the
  * lane busy; more would only take fragments from other messages. */

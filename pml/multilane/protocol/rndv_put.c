@@ -5,6 +5,7 @@
 #include "protocol/common.h"
 
 #include "base/multilane.h"
+#include "delivery/control.h"
 
 extern const struct protocol rndv_put, rndv_device;
 
@@ -76,20 +77,31 @@ static void answer_await(struct send_request *request)
         send_request_lost(request, request->handle); /* lost_end may have looked before */
 }
 
+/* The sum is made while the receiver still takes the last bytes out of the lane. */
+static void fin_send_summed(struct send_request *request, struct lane *lane, size_t bytes)
+{
+    answer_await(request);
+    send_request_sum(request, request->out.size);
+    struct wire_fin_summed summed = {.fin = {.receiver = request->receiver, .size = bytes},
+                                     .sum = request->sum};
+    /* As in fin_send. */
+    atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
+    control_send_owned(lane, WIRE_FIN_SUMMED, &summed, sizeof(summed), 0, told_of_bytes, request);
+}
+
 static void fin_send(struct send_request *request, struct rma_lane *used)
 {
     size_t bytes = used->bytes;
     if (!bytes)
         return; /* none, or it was sent */
     used->bytes = 0;
-    if (OPAL_UNLIKELY(request->is_summed))
-        answer_await(request);
+    if (OPAL_UNLIKELY(request->is_summed)) {
+        fin_send_summed(request, used->lane, bytes);
+        return;
+    }
     /* On the lane of the puts: it is ordered behind them. Relaxed: the steps order. */
     atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
-    if (OPAL_UNLIKELY(request->is_summed))
-        tell_of_sum(used->lane, request, bytes);
-    else
-        tell_of_bytes(used->lane, WIRE_FIN, request->receiver, bytes, request);
+    tell_of_bytes(used->lane, WIRE_FIN, request->receiver, bytes, request);
 }
 
 /* Behind the last bytes on the only lane, where none is lost without the peer and that keeps the
