@@ -420,6 +420,9 @@ static void control_is_refused(void)
     const struct wire_fin fin = {unknown, 8};
     forge_control(&forged, 1, WIRE_FIN, &fin, sizeof(fin));
     refused("a FIN for no request", &forged, 1);
+    const struct wire_fin_summed summed = {.fin = fin};
+    forge_control(&forged, 1, WIRE_FIN_SUMMED, &summed, sizeof(summed));
+    refused("a FIN with a sum for no request", &forged, 1);
     const struct wire_data data = {unknown, 0};
     forge_control(&forged, 1, WIRE_DATA, &data, sizeof(data));
     forged.payload = 8;
@@ -591,6 +594,7 @@ static void any_control(struct forged *forged, int rank)
     union {
         struct wire_rtr rtr;
         struct wire_fin fin;
+        struct wire_fin_summed summed;
         struct wire_ack ack;
         struct wire_ask ask;
         unsigned char bytes[64];
@@ -609,6 +613,9 @@ static void any_control(struct forged *forged, int rank)
     } else if (type == WIRE_FIN || type == WIRE_CANCEL) {
         body.fin = (struct wire_fin){any_handle(HANDLE_RECEIVE), any_size()};
         length = sizeof(body.fin);
+    } else if (type == WIRE_FIN_SUMMED) {
+        body.summed.fin = (struct wire_fin){any_handle(HANDLE_RECEIVE), any_size()};
+        length = sizeof(body.summed);
     } else if (type == WIRE_ACK || type == WIRE_NACK) {
         body.ack.sender = any_handle(HANDLE_SEND);
     } else if (type == WIRE_HEARD) {

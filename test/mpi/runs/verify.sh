@@ -52,7 +52,7 @@ verify_sock() { # [mpirun's arguments]
     mpi_fails verify.cannot-come-again 'lane tcp brought a message of [0-9]+ bytes whose sum is wrong, and cannot bring it' \
         2 --mca mpi_yield_when_idle 1 -x LD_PRELOAD="$build/test/fake/libsock_faults.so" \
         -x ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0" -x SOCK_FLIPS=300 --mca pml multilane --mca btl self,tcp \
-        $on -- verify 1 30 300000
+        --mca btl_tcp_if_include lo $on -- verify 1 30 300000
 }
 # shellcheck disable=SC2016
 mpi_fails verify.one-end 'cannot talk to rank .*: it makes sums of (all|no) messages and this process of (all|no) messages' \
