@@ -610,7 +610,7 @@ static void any_control(struct forged *forged, int rank)
                                      .method = (uint32_t) below(WIRE_METHODS + 1),
                                      .key = {.address = any_address()}};
         length = sizeof(body.rtr);
-    } else if (type == WIRE_FIN || type == WIRE_CANCEL) {
+    } else if (type == WIRE_FIN || type == WIRE_CANCEL || type == WIRE_SO_FAR) {
         body.fin = (struct wire_fin){any_handle(HANDLE_RECEIVE), any_size()};
         length = sizeof(body.fin);
     } else if (type == WIRE_FIN_SUMMED) {

@@ -202,6 +202,10 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         good = read_bytes(reader, &body.summed, sizeof(body.summed)) &&
                recv_request_put_summed(peer, &body.summed);
         break;
+    case WIRE_SO_FAR:
+        good =
+            read_bytes(reader, &body.fin, sizeof(body.fin)) && recv_request_so_far(peer, &body.fin);
+        break;
     case WIRE_CANCEL:
         good = read_bytes(reader, &body.fin, sizeof(body.fin)) &&
                recv_request_cancelled(peer, &body.fin);

@@ -127,6 +127,8 @@ static void recv_request_construct(struct recv_request *request)
     atomic_init(&request->held_by, NULL);
     request->is_shared = false;
     request->is_summed = false;
+    request->summed = request->summed_sum = 0;
+    request->summed_of = (struct wire_handle){0};
     request->claimed = (struct spans){0};
     request->promised = 0;
     device_sink_construct(&request->sink, sink_done);
@@ -260,11 +262,27 @@ void recv_request_complete(struct recv_request *request)
     recv_request_end(request, request->size, request->wanted);
 }
 
+/* What an earlier use of the request has left, if it was cut short, was under another handle. */
+static uint32_t sum_up_to(struct recv_request *request, size_t end)
+{
+    if (!recv_request_is(request, request->summed_of))
+        request->summed = request->summed_sum = 0;
+    request->summed_of = request->handle;
+    request->summed_sum =
+        crc32c(request->summed_sum, request->data + request->summed, end - request->summed);
+    request->summed = end;
+    return request->summed_sum;
+}
+
 bool recv_request_is_right(struct recv_request *request, struct lane *lane)
 {
     bool is_known = request->is_summed && request->data && request->wanted == request->size;
     request->is_summed = false;
-    if (OPAL_LIKELY(!is_known) || crc32c(0, request->data, request->wanted) == request->sum)
+    if (OPAL_LIKELY(!is_known))
+        return true;
+    bool is_right = sum_up_to(request, request->wanted) == request->sum;
+    request->summed = request->summed_sum = 0; /* of the next get, which has no handle */
+    if (OPAL_LIKELY(is_right))
         return true;
     lane_events.wrong(lane, request->wanted);
     return false;
@@ -542,6 +560,22 @@ bool recv_request_put_summed(struct peer *peer, const struct wire_fin_summed *su
         request->sum = summed->sum;
     OPAL_THREAD_UNLOCK(&request->lock);
     return recv_request_put(peer, &summed->fin);
+}
+
+/* With threads its buffer might be the user's again meanwhile; then all is summed at the end. */
+bool recv_request_so_far(struct peer *peer, const struct wire_fin *so_far)
+{
+    struct recv_request *request =
+        handle_find(&multilane.handles, HANDLE_RECEIVE, so_far->receiver);
+    if (!request || recv_request_peer(request) != peer)
+        return false;
+    OPAL_THREAD_LOCK(&request->lock);
+    bool good = recv_request_is(request, so_far->receiver) && so_far->size <= request->wanted;
+    OPAL_THREAD_UNLOCK(&request->lock);
+    if (good && request->is_summed && request->data && !opal_using_threads() &&
+        so_far->size > request->summed)
+        (void) sum_up_to(request, so_far->size);
+    return good;
 }
 
 bool recv_request_cancelled(struct peer *peer, const struct wire_fin *fin)

@@ -54,6 +54,10 @@ struct recv_request {
     size_t promised;      /* bytes that have come or are being copied: `received` grows to it */
     bool is_summed;       /* what is got or put has this sum */
     uint32_t sum;
+    /* Of so many bytes from the first on, while it has this handle: see sum_up_to. */
+    uint32_t summed_sum;
+    size_t summed;
+    struct wire_handle summed_of;
     _Alignas(8) unsigned char own[RECV_OWN_BYTES]; /* the protocol's, see recv_request_own */
 };
 
@@ -197,11 +201,13 @@ bool recv_request_can_answer(struct recv_request *request);
 void recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_t offset,
                            uint32_t method, const struct wire_key *key, const void *key_bytes);
 
-/* WIRE_DATA, WIRE_FIN, WIRE_FIN_SUMMED and WIRE_CANCEL. False: they fit no request. */
+/* WIRE_DATA, WIRE_FIN, WIRE_FIN_SUMMED, WIRE_SO_FAR and WIRE_CANCEL. False: they fit no
+ * request. */
 bool recv_request_data(struct peer *peer, const struct wire_data *data,
                        const struct arrival *arrival);
 bool recv_request_put(struct peer *peer, const struct wire_fin *fin);
 bool recv_request_put_summed(struct peer *peer, const struct wire_fin_summed *summed);
+bool recv_request_so_far(struct peer *peer, const struct wire_fin *so_far);
 bool recv_request_cancelled(struct peer *peer, const struct wire_fin *fin);
 /* As recv_request_hold, for the bytes of a FIN. False: it is not of this receive. */
 bool recv_request_promise(struct recv_request *request, const struct wire_fin *fin);

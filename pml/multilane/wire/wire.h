@@ -55,6 +55,7 @@ enum wire_type {
     WIRE_PAGE,       /* a block of it */
     WIRE_WRONG,      /* this lane brought wrong bytes, and is left out */
     WIRE_FIN_SUMMED, /* WIRE_FIN, and the sum of the message */
+    WIRE_SO_FAR,     /* so many bytes, from the first on, were put: before a WIRE_FIN_SUMMED */
     WIRE_TYPES
 };
 
@@ -179,7 +180,7 @@ struct wire_data {
     uint64_t offset;
 };
 
-struct wire_fin { /* also the body of WIRE_CANCEL: so many bytes will not come */
+struct wire_fin { /* also the body of WIRE_CANCEL and WIRE_SO_FAR */
     struct wire_handle receiver;
     uint64_t size;
 };

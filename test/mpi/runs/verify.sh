@@ -33,12 +33,13 @@ on="--mca pml_multilane_verify 1"
 }
 
 # What is made wrong on a connection is not counted, and is in headers as well.
-verify_sock() { # [mpirun's arguments]
-    local output status
+verify_sock() { # LARGEST [mpirun's arguments]
+    local largest=$1 output status
+    shift
     # What is preloaded would have to come behind the sanitizer's library, which cannot be said here.
     output=$(mpirun_run 2 --mca mpi_yield_when_idle 1 -x LD_PRELOAD="$build/test/fake/libsock_faults.so" \
         -x ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0" -x SOCK_FLIPS=60 --mca pml multilane \
-        --mca btl self,sock "$@" -- verify 1 3 300000 2>&1)
+        --mca btl self,sock "$@" -- verify 1 3 "$largest" 2>&1)
     status=$?
     printf '%s\n' "$output"
     [ $status = 0 ] && [ "$(grep -c ', 0 wrong bytes received' <<<"$output")" = 2 ] &&
@@ -47,8 +48,10 @@ verify_sock() { # [mpirun's arguments]
 }
 # shellcheck disable=SC2086
 {
-    check "${prefix}verify.sock.flips" verify_sock $on
-    check "${prefix}verify.sock.put" verify_sock $on --mca pml_multilane_protocol rndv-put
+    check "${prefix}verify.sock.flips" verify_sock 300000 $on
+    check "${prefix}verify.sock.put" verify_sock 300000 $on --mca pml_multilane_protocol rndv-put
+    # Of several puts, whose sums are made while the next one comes.
+    check "${prefix}verify.sock.puts" verify_sock 3000000 $on --mca pml_multilane_protocol rndv-put
     mpi_fails verify.cannot-come-again 'lane tcp brought a message of [0-9]+ bytes whose sum is wrong, and cannot bring it' \
         2 --mca mpi_yield_when_idle 1 -x LD_PRELOAD="$build/test/fake/libsock_faults.so" \
         -x ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0" -x SOCK_FLIPS=300 --mca pml multilane --mca btl self,tcp \
