@@ -185,20 +185,23 @@ int rndv_announce(struct send_request *request, struct lane *lane, const struct 
                            .memory = memory_of(request)};
     if (key)
         rts.key = *key;
-    request->is_summed = OPAL_UNLIKELY(lane->sums) && out->data && rts.method != WIRE_BY_SEND;
-    if (request->is_summed) {
+    bool is_summed = OPAL_UNLIKELY(lane->sums) && out->data && rts.method != WIRE_BY_SEND;
+    if (is_summed) {
+        if (!request->is_summed) /* else it is tried again */
+            request->summed = request->sum = 0;
         if (rts.method != WIRE_BY_PUT) /* its sum comes with the FIN */
             send_request_sum(request, out->size);
         rts.memory |= WIRE_SUMMED;
         rts.sum = request->sum;
     }
+    request->is_summed = is_summed;
     control_append(&message, (char *) &rts + sizeof(rts.match), sizeof(rts) - sizeof(rts.match));
     control_append(&message, key_bytes, wire_keys_length(&rts.key));
     send_state_set(request,
                    SEND_ANNOUNCED); /* before it is true: the answer may come inside the send */
     handle_goes_out(request);
     rc = control_try(lane, &message);
-    if (OPAL_UNLIKELY(request->is_summed))
+    if (OPAL_UNLIKELY(is_summed))
         sum_ahead(request);
     if (rc == OMPI_SUCCESS)
         send_request_step(request);

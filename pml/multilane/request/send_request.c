@@ -216,7 +216,6 @@ void send_request_begin(struct send_request *request)
     request->receiver = (struct wire_handle){0};
     request->protocol = NULL;
     request->is_summed = false;
-    request->summed = request->sum = 0;
     send_state_set(request, SEND_STARTED);
     work_begins_for(&request->counted);
 }
