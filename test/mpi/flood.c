@@ -193,7 +193,7 @@ static void reverse(void)
 
 /* ---- between ---- */
 
-enum { TURNS = 40 };
+enum { TURNS = 12 };
 
 static void turn(int partner)
 {
