@@ -10,6 +10,7 @@
 #include "entry/blackbox.h"
 #include "entry/calls.h"
 #include "entry/progress_thread.h"
+#include "join/assembly.h"
 #include "lane/departure.h"
 #include "lane/extension.h"
 #include "lane/waiting.h"
@@ -297,6 +298,7 @@ void module_fini(void)
     pending_close();
     schedule_fini();
     livenesses_fini();
+    assemblies_fini();
     inbounds_fini();
     peers_fini();
     learning_save();

@@ -257,3 +257,22 @@ void assemblies_lost(struct peer *peer)
             assembly_finish(peer, ended);
     } while (ended);
 }
+
+/* Those that are before their turn are among the early ones too, which has them freed. */
+static void peer_assemblies_free(struct peer *peer, void *unused)
+{
+    struct inbound *at, *next;
+    (void) unused;
+    for (at = assembly_next(peer, NULL); at; at = next) {
+        next = assembly_next(peer, at);
+        if ((int32_t) (at->arrival.match.sequence - peer_next_sequence(peer)) >= 0)
+            continue;
+        assembly_remove(peer, at);
+        inbound_free(at);
+    }
+}
+
+void assemblies_fini(void)
+{
+    peers_visit(peer_assemblies_free, NULL);
+}

@@ -14,4 +14,7 @@ bool part_is_awaited(struct peer *peer, uint32_t sequence);
 /* The peer is lost: ends the receives of messages with missing parts. No lock is held. */
 void assemblies_lost(struct peer *peer);
 
+/* Frees what waits for parts that never came, when MPI ends. */
+void assemblies_fini(void);
+
 #endif
