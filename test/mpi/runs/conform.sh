@@ -47,7 +47,7 @@ conform() {
         # Ours carries what spawned processes send as well.
         case ,$btls, in *,tcp,* | *,shm,* | *,sock,*) family=$btls ;; *) family=$btls,tcp ;; esac
         check "${prefix}conform.dynamic.$pml-$lane.$ranks" conform_dynamic "$ranks" --mca pml $pml \
-            --mca btl $family $loopback -- dynamic --seconds $((conform_limit_s / 2))
+            --mca btl $family $loopback -- dynamic --seconds $((conform_limit_s / 4))
     done
 }
 
@@ -92,7 +92,7 @@ check "${prefix}conform.dynamic.outlived" conform_dynamic 2 --mca pml multilane 
 # Memory for one large ring: all others stay small, and large messages to them go in pieces.
 check "${prefix}conform.dynamic.few-rings" conform_dynamic 2 --mca pml multilane \
     --mca btl self,shm --mca btl_shm_ring_bytes 256k --mca btl_shm_memory_max 300k \
-    -- dynamic --seconds $((conform_limit_s / 2))
+    -- dynamic --seconds $((conform_limit_s / 4))
 check "${prefix}conform.dynamic.clients" conform_dynamic 1 --mca pml multilane --mca btl self,shm \
     --mca mpi_yield_when_idle 1 --mca pml_multilane_unexpected_max 1m -- clients --seconds 40
 # Out of requests, and requests that their completion starts again.
