@@ -32,17 +32,28 @@ static void last_eager(size_t wrong)
     job_eager(1, 0, 0, TAG, sent, SIZE);
 }
 
-static struct recv_request *whole_posted(size_t wrong)
+/* What comes behind its receive, and before it. */
+static struct recv_request *posted(void (*last)(size_t wrong), size_t wrong)
 {
     struct recv_request *request = receive();
-    last_eager(wrong);
+    last(wrong);
     return request;
+}
+
+static struct recv_request *unexpected(void (*last)(size_t wrong), size_t wrong)
+{
+    last(wrong);
+    return receive();
+}
+
+static struct recv_request *whole_posted(size_t wrong)
+{
+    return posted(last_eager, wrong);
 }
 
 static struct recv_request *whole_unexpected(size_t wrong)
 {
-    last_eager(wrong);
-    return receive();
+    return unexpected(last_eager, wrong);
 }
 
 static void last_part(size_t wrong)
@@ -54,15 +65,12 @@ static void last_part(size_t wrong)
 
 static struct recv_request *parts_posted(size_t wrong)
 {
-    struct recv_request *request = receive();
-    last_part(wrong);
-    return request;
+    return posted(last_part, wrong);
 }
 
 static struct recv_request *parts_unexpected(size_t wrong)
 {
-    last_part(wrong);
-    return receive();
+    return unexpected(last_part, wrong);
 }
 
 /* The other half comes behind it. */
