@@ -255,7 +255,7 @@ verbs_real() {
 # the kernel refuses, packets that are lost, a rail that dies. The strict stand-in shows the rest.
 lab_short='verbs.@(ring.2|lane|away|conform.onesided.multilane|traffic.@(auto|rndv-get|rndv-put)|leaves|memory|
 receives-grow|in-place.@(two-rails.eager-zcopy|no-memory)|direct.@(put|refused|unflushed)|
-lab.@(memlock|no-permission|port-down|routes|unlike|loss|failover.@(cut|device-cut)))'
+lab.@(memlock|no-permission|port-down|routes|unlike|loss|failover.@(cut|only|device-cut)))'
 lab_short=${lab_short//[[:space:]]/}
 
 # False, and said so, for what only --long runs, and once the time that the machine has for this is over; what
@@ -409,10 +409,11 @@ lab_rail_dies() {
 
 # One of two rails is cut, or cut and repaired: what is left carries on, and nothing is wrong. With
 # rndv-put slots are under way; seed 2 has shown keys that came by another lane than their own, seed
-# 18 device memory that the dead rail could not flush.
+# 18 device memory that the dead rail could not flush. Messages of an only rail wait until it is repaired.
 lab_failover() {
     lab_rail_dies cut 50 "--protocol rndv-put --seed 2"
     lab_rail_dies repair 50
+    lab_rail_dies only 25
     lab_rail_dies device-cut 25 "--seed 18"
     [ -z "${MULTILANE_LONG:-}" ] || lab_rail_dies device-repair 25
 }
