@@ -35,6 +35,11 @@ static double *cost_at(struct startup_costs *costs, int index)
     return (double *) (void *) costs + index;
 }
 
+static double cost_value(const struct startup_costs *costs, int index)
+{
+    return ((const double *) (const void *) costs)[index];
+}
+
 /* --- reading ---------------------------------------------------------------------------------- */
 
 static bool is_time(uint64_t ps)
@@ -49,22 +54,20 @@ static uint64_t ps_of(double seconds)
 
 static void start_read(const char *line, struct history *history)
 {
-    struct history_start start = {.is_crowded = false};
+    struct startup_costs costs;
     unsigned crowded;
     int at = 0;
     if (sscanf(line, "start %u%n", &crowded, &at) != 1 || crowded > 1)
         return;
-    start.is_crowded = crowded;
     for (int i = 0; i < COSTS; i++) {
         int length = 0;
         uint64_t ps;
         if (sscanf(line + at, "%" SCNu64 "%n", &ps, &length) != 1 || !(ps == 0 || is_time(ps)))
             return;
-        *cost_at(&start.costs, i) = 1e-12 * (double) ps;
+        *cost_at(&costs, i) = 1e-12 * (double) ps;
         at += length;
     }
-    if (startup_check(&start.costs))
-        history_add_start(history, &start);
+    history_add_start(&history->starts[crowded], &costs);
 }
 
 static void way_read(const char *line, struct history *history)
@@ -116,12 +119,16 @@ void history_free(struct history *history)
 
 /* --- adding ----------------------------------------------------------------------------------- */
 
-void history_add_start(struct history *history, const struct history_start *start)
+void history_add_start(struct history_starts *starts, const struct startup_costs *costs)
 {
-    if (history->start_count == HISTORY_STARTS)
-        memmove(&history->starts[0], &history->starts[1],
-                (--history->start_count) * sizeof(history->starts[0]));
-    history->starts[history->start_count++] = *start;
+    if (!startup_check(costs)) {
+        if (starts->busy < HISTORY_BUSY)
+            starts->busy++;
+        return;
+    }
+    if (starts->count == HISTORY_STARTS)
+        memmove(&starts->costs[0], &starts->costs[1], (--starts->count) * sizeof(*costs));
+    starts->costs[starts->count++] = *costs;
 }
 
 void history_add_way(struct history *history, const struct history_way *way)
@@ -146,37 +153,46 @@ void history_add_way(struct history *history, const struct history_way *way)
     history->ways[at] = *way;
 }
 
-uint32_t history_costs(const struct history *history, bool is_crowded, struct startup_costs *costs)
+bool history_has_starts(const struct history_starts *starts)
+{
+    return starts->count == HISTORY_STARTS || starts->busy == HISTORY_BUSY;
+}
+
+bool history_costs(const struct history_starts *starts, struct startup_costs *costs)
 {
     double values[HISTORY_STARTS];
-    uint32_t count = 0;
-    memset(costs, 0, sizeof(*costs));
-    for (int i = 0; i < COSTS; i++) {
-        count = 0;
-        for (uint32_t j = 0; j < history->start_count; j++)
-            if (history->starts[j].is_crowded == is_crowded)
-                values[count++] = *cost_at((struct startup_costs *) &history->starts[j].costs, i);
-        if (count)
-            *cost_at(costs, i) = number_median(values, count);
+    for (int i = 0; i < COSTS && starts->count > 0; i++) {
+        for (uint32_t j = 0; j < starts->count; j++)
+            values[j] = cost_value(&starts->costs[j], i);
+        *cost_at(costs, i) = number_median(values, starts->count);
     }
-    return count;
+    return starts->count > 0;
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static void start_write(FILE *file, const struct history_start *start)
+static void start_write(FILE *file, unsigned crowded, const struct startup_costs *costs)
 {
-    fprintf(file, "start %u", start->is_crowded);
+    fprintf(file, "start %u", crowded);
     for (int i = 0; i < COSTS; i++)
-        fprintf(file, " %" PRIu64, ps_of(*cost_at((struct startup_costs *) &start->costs, i)));
+        fprintf(file, " %" PRIu64, ps_of(cost_value(costs, i)));
     fputc('\n', file);
+}
+
+static void starts_write(FILE *file, unsigned crowded, const struct history_starts *starts)
+{
+    static const struct startup_costs none;
+    for (uint32_t i = 0; i < starts->busy; i++)
+        start_write(file, crowded, &none);
+    for (uint32_t i = 0; i < starts->count; i++)
+        start_write(file, crowded, &starts->costs[i]);
 }
 
 static void all_write(FILE *file, const struct history *history)
 {
     fputs(FIRST_LINE, file);
-    for (uint32_t i = 0; i < history->start_count; i++)
-        start_write(file, &history->starts[i]);
+    for (unsigned crowded = 0; crowded < 2; crowded++)
+        starts_write(file, crowded, &history->starts[crowded]);
     for (uint32_t i = 0; i < history->way_count; i++) {
         const struct history_way *way = &history->ways[i];
         fprintf(file, "way %s %u %s %x %u %u %u %" PRIu64 "\n", way->class, way->buffer,

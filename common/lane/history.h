@@ -10,16 +10,17 @@
 #include "common/lane/startup.h"
 #include "common/model/learned.h"
 
-/* The newest starts; the median of what they have measured counts, and with so many a job does not
- * measure any more. */
+/* The newest starts; the median of what they have measured counts. With so many a job does not
+ * measure any more, nor where so many were too busy to. */
 #define HISTORY_STARTS 5
+#define HISTORY_BUSY   8
 
 #define HISTORY_CLASS_CHARS 160
 #define HISTORY_WAYS_MAX    4096
 
-struct history_start {
-    bool is_crowded; /* there were more processes than processors */
-    struct startup_costs costs;
+struct history_starts {
+    uint32_t count, busy;
+    struct startup_costs costs[HISTORY_STARTS]; /* the oldest first */
 };
 
 /* Messages of one size range that went one way. */
@@ -33,8 +34,8 @@ struct history_way {
 };
 
 struct history {
-    uint32_t start_count, way_count;
-    struct history_start starts[HISTORY_STARTS]; /* the oldest first */
+    struct history_starts starts[2]; /* [1]: of more processes than processors */
+    uint32_t way_count;
     struct history_way *ways;
 };
 
@@ -45,12 +46,16 @@ void history_path(const struct fingerprint *machine, char path[PROFILE_PATH_CHAR
 void history_read(const char *path, struct history *history);
 void history_free(struct history *history);
 
-/* Adds to it; a way that is known is replaced, the oldest start is forgotten. */
-void history_add_start(struct history *history, const struct history_start *start);
+/* Adds to it; a way that is known is replaced, the oldest start is forgotten. Costs that fail
+ * startup_check are those of a busy start. */
+void history_add_start(struct history_starts *starts, const struct startup_costs *costs);
 void history_add_way(struct history *history, const struct history_way *way);
 
-/* The medians of the starts of such jobs; how many there are. */
-uint32_t history_costs(const struct history *history, bool is_crowded, struct startup_costs *costs);
+/* Has the node been measured, as far as it can be? */
+bool history_has_starts(const struct history_starts *starts);
+
+/* The medians; false: nothing was measured. */
+bool history_costs(const struct history_starts *starts, struct startup_costs *costs);
 
 /* As a whole, or not at all. */
 bool history_write(const char *path, const struct history *history);

@@ -25,16 +25,19 @@
 #define MOST_BYTES     STARTUP_BYTES(STARTUP_1M)
 #define LINE_BYTES     64
 
-/* The shortest of some times counts: what disturbs only ever adds. They are steady where the second
- * shortest is near. */
-#define ROUNDS 8
-#define STEADY 1.5
+/* The shortest of some times counts, of fewer where one takes long: what disturbs only ever adds.
+ * They are steady where the second shortest is near. */
+#define ROUNDS       8
+#define LARGE_ROUNDS 4
+#define LARGE_BYTES  STARTUP_BYTES(STARTUP_256K)
+#define STEADY       1.5
 
 /* Processors that are tried for the other end: a container may use a few of many. */
 #define OTHERS_TRIED 1024
 
 /* Where they are not, or an end had no processor for so long, the rest is tried again a little
- * later: the other processes of a job begin at the same time, and sleep when they have. */
+ * later, each time after a longer pause: the other processes of a job begin at the same time, and
+ * sleep when they have. */
 #define TRY_S    5e-3
 #define PAUSE_NS 1000000
 
@@ -200,6 +203,11 @@ static size_t first_rounds(const struct pair *pair)
     return 2 * pair->here.ring_bytes / MOST_BYTES;
 }
 
+static int rounds_of(size_t bytes)
+{
+    return bytes < LARGE_BYTES ? ROUNDS : LARGE_ROUNDS;
+}
+
 static void *other_end(void *argument)
 {
     struct pair *pair = argument;
@@ -211,7 +219,7 @@ static void *other_end(void *argument)
         is_good = turn_answer(pair, STEP_RING, MOST_BYTES);
     for (unsigned task = pair->first; task < TASKS && is_good; task++) {
         task_of(&unused, task, &step, &bytes);
-        for (int round = 0; round < ROUNDS && is_good; round++)
+        for (int round = 0; round < rounds_of(bytes) && is_good; round++)
             is_good = turn_answer(pair, step, bytes);
     }
     return NULL;
@@ -221,7 +229,7 @@ static void *other_end(void *argument)
 static double step_time(struct pair *pair, enum step step, size_t bytes)
 {
     double shortest_s = INFINITY, second_s = INFINITY;
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds_of(bytes); round++) {
         double time_s = turn_time(pair, step, bytes);
         if (time_s < 0)
             return -1;
@@ -348,9 +356,9 @@ static unsigned try_measure(const struct setting *setting, unsigned first,
 /* False, and zero: not all of it could be measured. */
 static bool tasks_measure(const struct setting *setting, struct startup_costs *costs)
 {
-    const struct timespec pause = {0, PAUSE_NS};
+    struct timespec pause = {0, PAUSE_NS};
     unsigned done = try_measure(setting, 0, costs);
-    while (done < TASKS && clock_exact_s() + TRY_S < setting->until_s) {
+    for (; done < TASKS && clock_exact_s() + TRY_S < setting->until_s; pause.tv_nsec *= 2) {
         nanosleep(&pause, NULL);
         done = try_measure(setting, done, costs);
     }

@@ -6,7 +6,7 @@
 #include "common/lane/startup.h"
 
 /* It takes 3 to 5 ms, the more the larger a ring is, and on a busy machine no longer than this. */
-#define STARTUP_MOST_S 60e-3
+#define STARTUP_MOST_S 50e-3
 
 /* For jobs of so many processes on the node. False, and all zero but for change_s: it cannot be
  * measured, or the machine is too busy for a steady answer. */

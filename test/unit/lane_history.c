@@ -47,9 +47,10 @@ static void text_write(const char *text)
 static void what_was_written_is_read(void)
 {
     struct history history = {0}, read;
-    struct history_start start = {.is_crowded = true, .costs = costs_of(1)};
+    struct startup_costs costs = costs_of(1), busy = {.change_s = 1.5e-6};
     struct history_way way = way_of(20, 1.2345e-5);
-    history_add_start(&history, &start);
+    history_add_start(&history.starts[true], &costs);
+    history_add_start(&history.starts[false], &busy);
     history_add_way(&history, &way);
     way.seconds = 2.5e-5;
     history_add_way(&history, &way); /* replaces it */
@@ -60,9 +61,12 @@ static void what_was_written_is_read(void)
         CHECK(history_write(path, &history), "%s", path);
     CHECK(history_write(path, &history), "%s", path);
     history_read(path, &read);
-    CHECK(read.start_count == 1 && read.starts[0].is_crowded, "%u starts", read.start_count);
-    CHECK(fabs(read.starts[0].costs.both_s / 5e-5 - 1) < 1e-6, "both %g",
-          read.starts[0].costs.both_s);
+    CHECK(read.starts[true].count == 1 && read.starts[true].busy == 0, "%u starts",
+          read.starts[true].count);
+    CHECK(read.starts[false].count == 0 && read.starts[false].busy == 1, "%u busy starts",
+          read.starts[false].busy);
+    CHECK(fabs(read.starts[true].costs[0].both_s / 5e-5 - 1) < 1e-6, "both %g",
+          read.starts[true].costs[0].both_s);
     CHECK(read.way_count == 2 && read.ways[0].bucket == 20 && read.ways[1].bucket == 21 &&
               fabs(read.ways[0].seconds / 2.5e-5 - 1) < 1e-6 && read.ways[0].messages == 7 &&
               read.ways[0].buffer == 1 && learned_key_equals(read.ways[0].key, way.key) &&
@@ -78,13 +82,39 @@ static void a_busy_start_is_outvoted(void)
     struct startup_costs costs;
     static const double factors[] = {1, 40, 1.01, 0.99, 1, 1.02};
     for (int i = 0; i < 6; i++) {
-        struct history_start start = {.costs = costs_of(factors[i])};
-        history_add_start(&history, &start);
+        costs = costs_of(factors[i]);
+        CHECK(history_has_starts(&history.starts[0]) == (i > 4), "%d starts are enough", i);
+        history_add_start(&history.starts[0], &costs);
     }
-    CHECK(history_costs(&history, false, &costs) == HISTORY_STARTS, "the newest ones");
+    CHECK(history_costs(&history.starts[0], &costs), "the newest ones");
     CHECK(fabs(costs.kernel_s[STARTUP_1M] / costs_of(1).kernel_s[STARTUP_1M] - 1) < 0.03,
           "1 MiB: %g s", costs.kernel_s[STARTUP_1M]);
-    CHECK(history_costs(&history, true, &costs) == 0, "other starts");
+    CHECK(!history_costs(&history.starts[1], &costs) && !history_has_starts(&history.starts[1]),
+          "other starts");
+}
+
+/* A node that uses crowded and other jobs in turns forgets neither, and one that is always busy is
+ * not measured in each start. */
+static void measuring_comes_to_an_end(void)
+{
+    struct history history = {0};
+    struct startup_costs costs = costs_of(1), none = {0};
+    for (int i = 0; i < HISTORY_STARTS; i++)
+        for (int crowded = 0; crowded < 2; crowded++)
+            history_add_start(&history.starts[crowded], &costs);
+    CHECK(history_has_starts(&history.starts[0]) && history_has_starts(&history.starts[1]),
+          "one kind of start has pushed the other out");
+    CHECK(history_write(path, &history), "%s", path);
+    history_read(path, &history);
+    CHECK(history_has_starts(&history.starts[0]) && history_has_starts(&history.starts[1]),
+          "so it did when read");
+    history = (struct history){0};
+    for (int i = 0; i < 2 * HISTORY_BUSY; i++) {
+        CHECK(history_has_starts(&history.starts[0]) == (i >= HISTORY_BUSY), "after %d busy starts",
+              i);
+        history_add_start(&history.starts[0], &none);
+    }
+    CHECK(!history_costs(&history.starts[0], &costs), "busy starts have measured something");
 }
 
 /* None of it is used, and none of it does harm. */
@@ -112,7 +142,9 @@ static void lies_are_not_there(void)
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         text_write(texts[i]);
         history_read(path, &history);
-        CHECK(history.start_count == 0 && history.way_count == 0, "file %zu is believed", i);
+        CHECK(history.starts[0].count == 0 && history.starts[1].count == 0 &&
+                  history.way_count == 0,
+              "file %zu is believed", i);
         history_free(&history);
     }
     FILE *file = fopen(path, "w");
@@ -155,6 +187,7 @@ int main(void)
     snprintf(path, sizeof(path), "%s/multilane/history", folder);
     what_was_written_is_read();
     a_busy_start_is_outvoted();
+    measuring_comes_to_an_end();
     lies_are_not_there();
     no_file_of_others_is_read();
     unlink(path);

@@ -38,16 +38,16 @@ static bool is_wanted(void)
 
 static void costs_find(uint32_t processes)
 {
-    struct history_start start = {.is_crowded = processes > crowd_processors(processes)};
-    /* Enough starts of earlier jobs have measured it? One that has, on a busy node, is outvoted. */
-    if (history_costs(used_history(), start.is_crowded, &node.costs) == HISTORY_STARTS)
-        return;
-    if (startup_measure(processes, &start.costs)) {
-        used_history_add_start(&start);
-        (void) history_costs(used_history(), start.is_crowded, &node.costs);
-    } else if (!startup_check(&node.costs)) {
-        node.costs = start.costs; /* what a change of processes usually takes */
+    const bool is_crowded = processes > crowd_processors(processes);
+    const struct history_starts *starts = &used_history()->starts[is_crowded];
+    struct startup_costs costs = {.change_s = is_crowded ? STARTUP_CHANGE_S : 0};
+    if (!history_has_starts(starts)) {
+        (void) startup_measure(processes, &costs);
+        used_history_add_start(is_crowded, &costs);
     }
+    /* One that was measured on a busy node is outvoted. */
+    if (!history_costs(starts, &node.costs))
+        node.costs = costs;
 }
 
 void node_costs_publish(void)

@@ -12,7 +12,7 @@ void used_history_load(void);
 const struct history *used_history(void);
 
 /* What this job adds; kept until used_history_write. */
-void used_history_add_start(const struct history_start *start);
+void used_history_add_start(bool is_crowded, const struct startup_costs *costs);
 struct history *used_history_added(void);
 
 /* One line for reports. */
