@@ -79,8 +79,9 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
     if (!param_check(&mca_btl_cuda_component.btl_version, params))
         return NULL;
     record.pid_namespace = cuda.pid_namespace = host_namespace("pid");
+    mca_btl_base_module_t *own = &cuda_module;
     mca_btl_base_module_t **modules =
-        component_offer(&mca_btl_cuda_component, &record, sizeof(record), 1);
+        component_offer(&mca_btl_cuda_component, &record, sizeof(record), &own, 1, count);
     if (!modules)
         return NULL;
     OBJ_CONSTRUCT(&cuda.lock, opal_mutex_t);
@@ -89,8 +90,6 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
     /* BML r2 calls progress only of BTLs that it admits. Registered now, while no other thread
      * walks the list of progress functions, which is freed when it grows. */
     opal_progress_register(cuda_progress);
-    modules[0] = &cuda_module;
-    *count = 1;
     return modules;
 }
 

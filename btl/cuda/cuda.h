@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "common/compat/btl.h"
+#include "common/compat/fragment.h"
 #include "common/lane/attr.h"
 #include "common/memory/copier.h"
 #include "multilane/extension.h"

@@ -16,8 +16,6 @@
 static int shm_register(void);
 static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool mpi_threads);
 static int shm_finalize(mca_btl_base_module_t *btl);
-static int shm_register_error(mca_btl_base_module_t *btl,
-                              mca_btl_base_module_error_cb_fn_t callback);
 
 COMPONENT_DEFINE(shm, shm_register, shm_init, shm_receive_progress);
 
@@ -61,7 +59,7 @@ static void module_describe(void)
         .btl_atomic_cswap = shm_remote_compare_swap,
         .btl_register_mem = shm_remote_register,
         .btl_deregister_mem = registered_remove,
-        .btl_register_error = shm_register_error,
+        .btl_register_error = lane_error_to,
     };
     btl->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH;
     btl->btl_latency = 1;
@@ -191,16 +189,11 @@ static bool sizes_read(void)
  * of the process that asks, whose rings may be larger. They go in pieces. */
 static void limits_clip(void)
 {
-    mca_btl_base_module_t *btl = &shm_module;
-    size_t max = ring_length_max(RING_BYTES_MIN / RING_LINE_BYTES);
-    size_t *limits[] = {&btl->btl_max_send_size, &btl->btl_eager_limit, &btl->btl_rndv_eager_limit};
+    const size_t least = ring_length_max(RING_BYTES_MIN / RING_LINE_BYTES),
+                 usual = ring_length_max(shm.ring_lines_usual);
 
-    shm.fragment_bytes = btl->btl_max_send_size;
-    if (ring_length_max(shm.ring_lines_usual) > max)
-        max = ring_length_max(shm.ring_lines_usual);
-    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
-        if (*limits[i] > max)
-            *limits[i] = max;
+    shm.fragment_bytes = shm_module.btl_max_send_size;
+    component_limits_clip(&shm_module, 0, usual > least ? usual : least);
 }
 
 /* --- beginning --- */
@@ -265,14 +258,12 @@ static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool 
     (void) progress_threads;
     (void) mpi_threads;
     *count = 0;
-    if (!named_btl_is_wanted("shm"))
+    if (!named_btl_is_wanted("shm") || !begin())
         return NULL;
-    if (!begin())
-        return NULL;
-    mca_btl_base_module_t **modules =
-        lists_init() == OPAL_SUCCESS
-            ? component_offer(&mca_btl_shm_component, &shm.record, sizeof(shm.record), 1)
-            : NULL;
+    mca_btl_base_module_t *own = &shm_module, **modules = NULL;
+    if (lists_init() == OPAL_SUCCESS)
+        modules = component_offer(&mca_btl_shm_component, &shm.record, sizeof(shm.record), &own, 1,
+                                  count);
     if (!modules) {
         shm_own_segments_destroy();
         return NULL;
@@ -280,28 +271,17 @@ static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool 
     shm.finalized = false;
     shm.memory_used = 0;
     shm.channel_count = 0;
-    modules[0] = &shm_module;
-    *count = 1;
     return modules;
-}
-
-static int shm_register_error(mca_btl_base_module_t *btl,
-                              mca_btl_base_module_error_cb_fn_t callback)
-{
-    (void) btl;
-    shm.error_callback = callback;
-    return OPAL_SUCCESS;
 }
 
 /* --- end --- */
 
 static int shm_finalize(mca_btl_base_module_t *btl)
 {
-    (void) btl;
     if (shm.finalized)
         return OPAL_SUCCESS;
     shm.finalized = true;
-    shm.error_callback = NULL;
+    (void) lane_error_to(btl, NULL);
     shm_own_segments_finalize();
     shm_peers_close();
     shm_own_segments_destroy();

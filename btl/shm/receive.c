@@ -25,29 +25,15 @@
  * the process that is to answer may wait for it. */
 #define YIELD_OVERSUBSCRIBED 16u
 
-static void message_unwanted(shm_peer_t *peer, const struct ring_message *message)
-{
-    if (atomic_fetch_add_explicit(&shm.broken_headers, 1, memory_order_relaxed) == 0)
-        SHM_SAY("a message of %u bytes from process %s has tag %u, which no callback here is "
-                "registered for; it "
-                "and others like it are dropped. Do both processes use the same pml?",
-                message->length, OPAL_NAME_PRINT(peer->name), message->tag);
-}
-
 static bool message_other(shm_peer_t *peer, const struct ring_message *message);
 
 /* False: the message breaks the rules. */
 static inline bool message_hand_out(shm_peer_t *peer, const struct ring_message *message)
 {
-    mca_btl_base_segment_t segment;
-
     if (OPAL_UNLIKELY(message->kind != SHM_KIND_ACTIVE))
         return message_other(peer, message);
-    segment.seg_addr.pval = message->payload;
-    segment.seg_len = message->length;
-    if (OPAL_UNLIKELY(
-            !compat_btl_deliver(&shm_module, peer->known ? peer : NULL, message->tag, &segment, 1)))
-        message_unwanted(peer, message);
+    fragment_deliver(&shm_module, peer->known ? peer : NULL, message->tag, message->payload,
+                     message->length);
     return true;
 }
 
@@ -69,7 +55,6 @@ static __attribute__((noinline)) void ring_break(shm_peer_t *peer)
 {
     /* Nothing that follows in this ring can be trusted. */
     atomic_store_explicit(&peer->in_open, false, memory_order_release);
-    atomic_fetch_add_explicit(&shm.broken_headers, 1, memory_order_relaxed);
     shm_peer_fail(peer, "its ring holds an invalid message");
 }
 

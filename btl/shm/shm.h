@@ -4,7 +4,7 @@
 #ifndef MULTILANE_SHM_H
 #define MULTILANE_SHM_H
 
-#include "common/compat/btl.h"
+#include "common/compat/fragment.h"
 #include "common/compat/param.h"
 #include "common/compat/registered.h"
 #include "common/compat/threads.h"
@@ -278,8 +278,6 @@ struct shm_state {
     opal_free_list_t frags_small;
     opal_free_list_t frags_large;
 
-    mca_btl_base_module_error_cb_fn_t error_callback;
-    _Atomic uint64_t broken_headers;
     bool finalized;
 };
 

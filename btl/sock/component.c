@@ -20,8 +20,6 @@
 static int sock_register(void);
 static mca_btl_base_module_t **sock_init(int *count, bool progress_threads, bool mpi_threads);
 static int sock_finalize(mca_btl_base_module_t *btl);
-static int sock_register_error(mca_btl_base_module_t *btl,
-                               mca_btl_base_module_error_cb_fn_t callback);
 
 COMPONENT_DEFINE(sock, sock_register, sock_init, sock_progress_all);
 
@@ -39,7 +37,7 @@ static mca_btl_base_module_t module_template = {
     .btl_put = sock_send_put,
     .btl_register_mem = sock_register_memory,
     .btl_deregister_mem = registered_remove,
-    .btl_register_error = sock_register_error,
+    .btl_register_error = lane_error_to,
     .btl_exclusivity = MCA_BTL_EXCLUSIVITY_LOW + 200,
     .btl_latency = 50,
     .btl_bandwidth = 0, /* the interface's own */
@@ -89,19 +87,6 @@ static int sock_register(void)
     return status;
 }
 
-static int sock_register_error(mca_btl_base_module_t *btl,
-                               mca_btl_base_module_error_cb_fn_t callback)
-{
-    struct sock_module *first = module_of(btl);
-
-    for (uint32_t nth = 0; nth < SOCK_LINKS_MAX; nth++) {
-        struct sock_module *module = sock_module_nth(first, nth);
-        if (module)
-            module->error_callback = callback;
-    }
-    return OPAL_SUCCESS;
-}
-
 /* --- beginning --- */
 
 static bool parameters_are_good(void)
@@ -114,23 +99,6 @@ static bool parameters_are_good(void)
         return true;
     SOCK_SAY("btl_sock_if is \"%s\": %s.", sock.interfaces, why);
     return false;
-}
-
-/* Open MPI's own parameters, whatever the user set: a frame's length has 32 bits. */
-static void limits_clip(void)
-{
-    mca_btl_base_module_t *btl = &module_template;
-
-    if (btl->btl_max_send_size < 4u << 10)
-        btl->btl_max_send_size = 4u << 10;
-    if (btl->btl_max_send_size > 16u << 20)
-        btl->btl_max_send_size = 16u << 20;
-    if (btl->btl_eager_limit > btl->btl_max_send_size)
-        btl->btl_eager_limit = btl->btl_max_send_size;
-    if (btl->btl_rndv_eager_limit > btl->btl_max_send_size)
-        btl->btl_rndv_eager_limit = btl->btl_max_send_size;
-    if (btl->btl_put_limit > 1u << 30)
-        btl->btl_put_limit = 1u << 30;
 }
 
 static uint64_t host_number(void)
@@ -206,7 +174,9 @@ static bool begin(void)
 {
     if (!parameters_are_good() || !encryption_is_there() || !record_make())
         return false;
-    limits_clip();
+    component_limits_clip(&module_template, 4u << 10, 16u << 20);
+    if (module_template.btl_put_limit > 1u << 30) /* a frame's length has 32 bits */
+        module_template.btl_put_limit = 1u << 30;
     sock.record.message_bytes = module_template.btl_max_send_size;
     sock.record.put_bytes = module_template.btl_put_limit;
     sock.module_count = 0;
@@ -258,15 +228,9 @@ static mca_btl_base_module_t **sock_init(int *count, bool progress_threads, bool
     }
     mca_btl_base_module_t **modules =
         component_offer(&mca_btl_sock_component, &sock.record, SOCK_RECORD_BYTES(sock.record.count),
-                        sock.module_count);
-    if (!modules) {
-        while (sock.module_count > 0)
-            (void) sock_finalize(&sock.modules[0]->super);
-        return NULL;
-    }
-    for (uint32_t i = 0; i < sock.module_count; i++)
-        modules[i] = &sock.modules[i]->super;
-    *count = (int) sock.module_count;
+                        sock.modules, sock.module_count, count);
+    while (!modules && sock.module_count > 0)
+        (void) sock_finalize(&sock.modules[0]->super);
     return modules;
 }
 
@@ -329,7 +293,7 @@ static int sock_finalize(mca_btl_base_module_t *btl)
     struct sock_module *first = module_of(btl);
 
     sock.is_ending = true;
-    (void) sock_register_error(btl, NULL);
+    (void) lane_error_to(btl, NULL);
     goodbyes_await(first);
     sock_guests_close(first);
     sock_socket_close(first->listener);

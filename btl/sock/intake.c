@@ -82,20 +82,10 @@ static void word_heard(struct taking *taking, const struct frame_header *header)
 static void message_take(struct taking *taking, const struct frame_header *header,
                          unsigned char *bytes)
 {
-    mca_btl_base_segment_t segment = {.seg_len = header->length};
-    static bool said;
-
-    segment.seg_addr.pval = bytes;
     frame_count(taking, header->flags & FRAME_WANTS_ACK);
-    if (sock.is_ending)
-        return;
-    if (compat_btl_deliver(&taking->peer->module->super, taking->peer, header->tag, &segment, 1) ||
-        said)
-        return;
-    said = true;
-    SOCK_SAY("a message with the unknown tag %u came; it and others like it are dropped. Do all "
-             "processes use the same pml?",
-             header->tag);
+    if (!sock.is_ending)
+        fragment_deliver(&taking->peer->module->super, taking->peer, header->tag, bytes,
+                         header->length);
 }
 
 /* Its bytes follow. */

@@ -12,8 +12,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "common/compat/component.h"
-
 /* A call that the network has not answered is made anew after so long. One that the other end's
  * process has not answered stays, as that may compute. */
 #define CALL_MS 250u
@@ -223,8 +221,8 @@ static void attend(sock_peer_t *peer)
     snprintf(text, sizeof(text), "%s: %s", module->device, why);
     sock_works_complete(&works, OPAL_ERR_UNREACH);
     OBJ_DESTRUCT(&works);
-    if (tells && proc && module->error_callback)
-        module->error_callback(&module->super, 0, proc, text);
+    if (tells)
+        lane_lost(&module->super, proc, text);
 }
 
 /* Once both ends have closed a session that was given up, and each knows what the other one has. */

@@ -18,7 +18,6 @@ static struct sock_module *module_new(const struct sock_module *first, uint32_t 
     module->nth = nth;
     module->rail = sock_rail(first->address, nth);
     module->first = first->first;
-    module->error_callback = first->error_callback;
     memcpy(module->device, first->device, sizeof(module->device));
     OBJ_CONSTRUCT(&module->lock, opal_mutex_t);
     return module;

@@ -19,7 +19,7 @@
 #include "btl/sock/encrypt.h"
 #include "btl/sock/greeting.h"
 #include "btl/sock/seal.h"
-#include "common/compat/btl.h"
+#include "common/compat/fragment.h"
 #include "common/compat/registered.h"
 #include "common/compat/threads.h"
 #include "common/lane/attr.h"
@@ -320,7 +320,6 @@ struct sock_module {
     /* Guards the table of peers, which only grows while the module lives. */
     opal_mutex_t lock;
     sock_peer_t *_Atomic buckets[PEER_BUCKETS];
-    mca_btl_base_module_error_cb_fn_t error_callback;
 };
 
 #define module_of(btl) ((struct sock_module *) (btl))

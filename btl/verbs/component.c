@@ -18,8 +18,6 @@
 static int verbs_register(void);
 static mca_btl_base_module_t **verbs_init(int *count, bool progress_threads, bool mpi_threads);
 static int verbs_finalize(mca_btl_base_module_t *btl);
-static int verbs_register_error(mca_btl_base_module_t *btl,
-                                mca_btl_base_module_error_cb_fn_t callback);
 
 COMPONENT_DEFINE(verbs, verbs_register, verbs_init, verbs_progress_all);
 
@@ -40,7 +38,7 @@ static mca_btl_base_module_t module_template = {
     .btl_atomic_cswap = verbs_remote_compare_swap,
     .btl_register_mem = verbs_remote_register,
     .btl_deregister_mem = verbs_remote_deregister,
-    .btl_register_error = verbs_register_error,
+    .btl_register_error = lane_error_to,
     .btl_exclusivity = MCA_BTL_EXCLUSIVITY_DEFAULT,
     .btl_latency = 4,
     .btl_bandwidth = 0, /* the port's own */
@@ -132,22 +130,6 @@ static bool leaves_node(void)
     return named_btl_is_listed("shm") || named_btl_is_listed("vader") || named_btl_is_listed("sm");
 }
 
-/* Open MPI's own parameters, whatever the user set: a message fits a buffer, and an eager message
- * fits a message. */
-static void limits_clip(void)
-{
-    mca_btl_base_module_t *btl = &module_template;
-
-    if (btl->btl_max_send_size < VERBS_FRAG_SMALL)
-        btl->btl_max_send_size = VERBS_FRAG_SMALL;
-    if (btl->btl_max_send_size > 1u << 20)
-        btl->btl_max_send_size = 1u << 20;
-    if (btl->btl_eager_limit > btl->btl_max_send_size)
-        btl->btl_eager_limit = btl->btl_max_send_size;
-    if (btl->btl_rndv_eager_limit > btl->btl_max_send_size)
-        btl->btl_rndv_eager_limit = btl->btl_max_send_size;
-}
-
 /* --- beginning --- */
 
 static bool begin(void)
@@ -157,7 +139,7 @@ static bool begin(void)
     verbs.pair_rule.pairing = (enum choice_pairing) verbs.pairing.number;
     verbs.pair_rule.routes = verbs_route_leaves_by;
     verbs.leaves_node = leaves_node();
-    limits_clip();
+    component_limits_clip(&module_template, VERBS_FRAG_SMALL, 1u << 20);
     uint32_t job = modex_job_size(), here = (uint32_t) opal_process_info.num_local_peers + 1;
     verbs_choice_depth(job > here ? job - here : 0, (uint32_t) verbs.queue_depth, &verbs.depth);
     verbs.module_count = 0;
@@ -190,25 +172,12 @@ static mca_btl_base_module_t **verbs_init(int *count, bool progress_threads, boo
     *count = 0;
     if (!named_btl_is_wanted("verbs") || !begin())
         return NULL;
-    mca_btl_base_module_t **modules =
-        component_offer(&mca_btl_verbs_component, &verbs.record,
-                        VERBS_RECORD_BYTES(verbs.record.port_count), verbs.module_count);
-    if (!modules) {
-        while (verbs.module_count > 0)
-            verbs_device_close(verbs.modules[--verbs.module_count]);
-        return NULL;
-    }
-    for (uint32_t i = 0; i < verbs.module_count; i++)
-        modules[i] = &verbs.modules[i]->super;
-    *count = (int) verbs.module_count;
+    mca_btl_base_module_t **modules = component_offer(&mca_btl_verbs_component, &verbs.record,
+                                                      VERBS_RECORD_BYTES(verbs.record.port_count),
+                                                      verbs.modules, verbs.module_count, count);
+    while (!modules && verbs.module_count > 0)
+        verbs_device_close(verbs.modules[--verbs.module_count]);
     return modules;
-}
-
-static int verbs_register_error(mca_btl_base_module_t *btl,
-                                mca_btl_base_module_error_cb_fn_t callback)
-{
-    module_of(btl)->error_callback = callback;
-    return OPAL_SUCCESS;
 }
 
 /* --- end --- */
@@ -218,7 +187,6 @@ static int verbs_finalize(mca_btl_base_module_t *btl)
     struct verbs_module *module = module_of(btl);
 
     module->finalized = true;
-    module->error_callback = NULL;
     VERBS_VERBOSE("%s: %llu slots written, %llu read", module->device,
                   (unsigned long long) atomic_load(&module->slots_written),
                   (unsigned long long) atomic_load(&module->slots_read));

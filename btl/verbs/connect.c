@@ -265,11 +265,9 @@ void verbs_greeting_received(struct verbs_module *module, uint32_t index, const 
 
     if (!verbs_greeting_take(module, index, wc, &heard))
         return;
-    if (!greeting_is_valid(module, &heard))
-        atomic_fetch_add_explicit(&module->broken_messages, 1, memory_order_relaxed);
-    else if (module->finalized)
+    if (!greeting_is_valid(module, &heard) || module->finalized)
         return;
-    else if (heard.kind == GREETING_HELLO)
+    if (heard.kind == GREETING_HELLO)
         hello_heard(module, &heard);
     else if (heard.kind == GREETING_FENCE)
         verbs_fence_heard(&heard);

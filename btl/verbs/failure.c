@@ -92,8 +92,8 @@ void verbs_peer_fail_pair(verbs_peer_t *peer, uint32_t qpn, const char *why)
                   OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), module->device, OPAL_NAME_PRINT(peer->name),
                   peer->port.address.name, why);
     verbs_queue_fail_pending(peer);
-    if (!quiet && module->error_callback && peer->proc)
-        module->error_callback(&module->super, 0, peer->proc, module->device);
+    if (!quiet)
+        lane_lost(&module->super, peer->proc, module->device);
 }
 
 void verbs_peer_fail(verbs_peer_t *peer, const char *why)

@@ -284,14 +284,10 @@ void verbs_greeting_sent(struct verbs_module *module, uint32_t index, bool good)
 bool verbs_greeting_take(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc,
                          struct greeting *heard)
 {
-    bool is_whole = wc->byte_len == ROUTE_BYTES + sizeof(*heard);
-
     if (index >= GREETINGS_IN || wc->status != IBV_WC_SUCCESS)
         return false;
     memcpy(heard, buffer_in(module->greeter, index) + ROUTE_BYTES, sizeof(*heard));
     (void) post_in(module->greeter, index);
     heard->end.port.address.name[CHOICE_NAME_BYTES - 1] = '\0';
-    if (!is_whole)
-        atomic_fetch_add_explicit(&module->broken_messages, 1, memory_order_relaxed);
-    return is_whole;
+    return wc->byte_len == ROUTE_BYTES + sizeof(*heard);
 }

@@ -50,7 +50,6 @@ static void message_hand_out(struct verbs_module *module, uint32_t index, const 
 {
     uint32_t word = ntohl(wc->imm_data);
     verbs_peer_t *peer = verbs_peer_at(module, MESSAGE_WORD_INDEX(word));
-    mca_btl_base_segment_t segment = {.seg_len = wc->byte_len};
 
     /* The queue pair identifies the sender; the immediate word must agree. */
     if (OPAL_UNLIKELY(!peer || wc->opcode != IBV_WC_RECV || wc->byte_len > module->receive_bytes ||
@@ -63,13 +62,10 @@ static void message_hand_out(struct verbs_module *module, uint32_t index, const 
         verbs_connect_confirmed(peer);
     if (OPAL_UNLIKELY(!message_count(peer) || module->finalized))
         return; /* at the end the receiver's callback may be gone */
-    segment.seg_addr.pval = module->receives.buffers[index].memory;
     /* The sender is passed on even before Open MPI adds it: Open MPI's puts by message abort
      * without it, and the greeting brought all that an answer needs. */
-    if (OPAL_UNLIKELY(
-            !compat_btl_deliver(&module->super, peer, MESSAGE_WORD_TAG(word), &segment, 1)))
-        verbs_message_broken(module,
-                             "a message came with a tag that no callback is registered for");
+    fragment_deliver(&module->super, peer, MESSAGE_WORD_TAG(word),
+                     module->receives.buffers[index].memory, wc->byte_len);
 }
 
 static int receives_handle(struct verbs_module *module)

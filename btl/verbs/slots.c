@@ -192,14 +192,14 @@ static bool next_take(verbs_peer_t *peer, struct slot *taken, bool *stuck)
 static void slot_hand_out(verbs_peer_t *peer, struct slot *slot)
 {
     struct verbs_module *module = peer->module;
-    mca_btl_base_segment_t segment = {.seg_addr.pval = slot->message, .seg_len = slot->length};
 
     atomic_fetch_add_explicit(&module->slots_read, 1, memory_order_relaxed);
     if (OPAL_UNLIKELY(module->finalized)) /* the receiver's callback may be gone */
         return;
-    if (OPAL_UNLIKELY(slot->length > SLOT_MESSAGE_MAX ||
-                      !compat_btl_deliver(&module->super, peer, slot->tag, &segment, 1)))
-        verbs_message_broken(module, "a slot came with an invalid length or tag");
+    if (OPAL_UNLIKELY(slot->length > SLOT_MESSAGE_MAX))
+        verbs_message_broken(module, "a slot came with an invalid length");
+    else
+        fragment_deliver(&module->super, peer, slot->tag, slot->message, slot->length);
 }
 
 static int ring_read(verbs_peer_t *peer)

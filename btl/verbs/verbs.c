@@ -25,7 +25,7 @@ struct verbs_module *verbs_module_of_port(uint32_t port_index)
 
 __attribute__((noinline)) void verbs_message_broken(struct verbs_module *module, const char *what)
 {
-    if (atomic_fetch_add_explicit(&module->broken_messages, 1, memory_order_relaxed) == 0)
+    if (!atomic_exchange_explicit(&module->broken_said, true, memory_order_relaxed))
         VERBS_SAY("%s: %s; it and others like it are dropped. Do all processes use the same pml?",
                   module->device, what);
 }

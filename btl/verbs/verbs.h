@@ -10,7 +10,7 @@
 #include "btl/verbs/choice.h"
 #include "btl/verbs/dmabuf.h"
 #include "btl/verbs/slot_ring.h"
-#include "common/compat/btl.h"
+#include "common/compat/fragment.h"
 #include "common/compat/param.h"
 #include "common/compat/threads.h"
 #include "common/lane/attr.h"
@@ -325,12 +325,11 @@ struct verbs_module {
     uint64_t port_down_since_ms;
     bool finalized;
     const char *said_missing; /* why it was last said to be no lane to a process; under `lock` */
-    _Atomic uint64_t broken_messages;
+    _Atomic bool broken_said;
     _Atomic bool unanswered_said;
     _Atomic bool refused_said; /* that the device makes no more queue pairs */
     _Atomic uint32_t pair_count;
     int max_pairs; /* of the device, for all processes */
-    mca_btl_base_module_error_cb_fn_t error_callback;
 };
 
 #define module_of(btl) ((struct verbs_module *) (btl))
@@ -376,7 +375,7 @@ struct verbs_state {
 extern struct verbs_state verbs;
 /* The module of that port of our record; NULL: none, or none any more. */
 struct verbs_module *verbs_module_of_port(uint32_t port_index);
-/* A message breaks the rules: counted, and said once. */
+/* A message breaks the rules: said once. */
 void verbs_message_broken(struct verbs_module *module, const char *what);
 
 /* clock.c */

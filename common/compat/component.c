@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/compat/modex.h"
 #include "common/compat/version.h"
@@ -48,15 +49,34 @@ int component_counter(const mca_btl_base_component_t *component, const char *nam
     return index >= 0 ? OPAL_SUCCESS : index;
 }
 
-mca_btl_base_module_t **component_offer(const mca_btl_base_component_t *component,
-                                        const void *record, size_t bytes, size_t modules)
+void component_limits_clip(mca_btl_base_module_t *module, size_t least, size_t most)
 {
-    mca_btl_base_module_t **offered = calloc(modules, sizeof(*offered));
+    size_t *longest = &module->btl_max_send_size;
+    size_t *eager[] = {&module->btl_eager_limit, &module->btl_rndv_eager_limit};
 
-    if (offered && modex_send(&component->btl_version, record, bytes) == OPAL_SUCCESS)
-        return offered;
-    free(offered);
-    return NULL;
+    if (*longest < least)
+        *longest = least;
+    if (*longest > most)
+        *longest = most;
+    for (size_t i = 0; i < sizeof(eager) / sizeof(eager[0]); i++)
+        if (*eager[i] > *longest)
+            *eager[i] = *longest;
+}
+
+mca_btl_base_module_t **component_offer(const mca_btl_base_component_t *component,
+                                        const void *record, size_t bytes, const void *modules,
+                                        size_t count, int *offered_count)
+{
+    mca_btl_base_module_t **offered = calloc(count, sizeof(*offered));
+
+    *offered_count = 0;
+    if (!offered || modex_send(&component->btl_version, record, bytes) != OPAL_SUCCESS) {
+        free(offered);
+        return NULL;
+    }
+    memcpy(offered, modules, count * sizeof(*offered));
+    *offered_count = (int) count;
+    return offered;
 }
 
 void *component_record_of(const mca_btl_base_component_t *component, const opal_proc_t *proc,

@@ -36,10 +36,15 @@ int component_register(mca_btl_base_component_t *component, const struct param *
 int component_counter(const mca_btl_base_component_t *component, const char *name, const char *help,
                       const _Atomic uint64_t *value);
 
-/* Publishes the record, and returns an array for the modules that btl_init offers; null: neither.
- */
+/* An eager message is no longer than any message, and that is from `least` to `most` bytes,
+ * whatever the user gave to Open MPI's own parameters. */
+void component_limits_clip(mca_btl_base_module_t *module, size_t least, size_t most);
+
+/* Publishes the record, and returns what btl_init does: an array of the modules that `modules`
+ * points to, and how many; null, and 0: neither. */
 mca_btl_base_module_t **component_offer(const mca_btl_base_component_t *component,
-                                        const void *record, size_t bytes, size_t modules);
+                                        const void *record, size_t bytes, const void *modules,
+                                        size_t count, int *offered_count);
 
 /* What `proc` published under the same component, for the caller to free. Null where it published
  * nothing, or a record that does not fit, which is said: a record of another version. */

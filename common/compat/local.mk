@@ -4,6 +4,7 @@
 libmultilane_compat_la_SOURCES += \
 	common/compat/accelerator.h common/compat/btl.h common/compat/coll.h common/compat/collective.h common/compat/compat.h common/compat/threads.c common/compat/threads.h \
 	common/compat/component.c common/compat/component.h \
+	common/compat/fragment.c common/compat/fragment.h \
 	common/compat/tool_event.c common/compat/tool_event.h \
 	common/compat/layout.h \
 	common/compat/library_calls.c common/compat/library_calls.h \

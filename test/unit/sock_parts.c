@@ -160,7 +160,8 @@ static void wishes_are_checked(void)
 
 #define TAG 0x40
 
-static struct sock_module module;
+static mca_btl_base_component_t component = {.btl_version.mca_component_name = "sock"};
+static struct sock_module module = {.super.btl_component = &component};
 static sock_peer_t *peer;
 static int far_end;
 static unsigned long delivered, delivered_bytes;
