@@ -17,10 +17,7 @@ struct cuda_copy {
     struct copier *copier;
     driver_event event;
     cuda_peer_t *peer;
-    void *local;
-    mca_btl_base_rdma_completion_fn_t callback;
-    void *context;
-    void *data;
+    struct remote_request request;
     uint32_t count; /* of the parts */
     struct part parts[];
 };
@@ -69,8 +66,8 @@ static void copy_end(struct cuda_copy *copy, driver_result result)
     if (result != DRIVER_SUCCESS)
         CUDA_SAY("a copy of device memory failed: the CUDA driver says %s.",
                  driver_words(result, words, sizeof(words)));
-    copy->callback(&cuda_module, copy->peer, copy->local, NULL, copy->context, copy->data,
-                   result == DRIVER_SUCCESS ? OPAL_SUCCESS : OPAL_ERROR);
+    remote_request_end(&cuda_module, copy->peer, &copy->request,
+                       result == DRIVER_SUCCESS ? OPAL_SUCCESS : OPAL_ERROR);
     free(copy);
 }
 
@@ -95,7 +92,7 @@ int cuda_copies_progress(void)
 /* The parts follow each other in one stream, so that the end of the last is that of all. */
 static driver_result parts_start(struct cuda_copy *copy, bool is_get)
 {
-    driver_ptr local = (driver_ptr) (uintptr_t) copy->local;
+    driver_ptr local = (driver_ptr) (uintptr_t) copy->request.local;
     driver_result result = DRIVER_SUCCESS;
 
     for (uint32_t i = 0; result == DRIVER_SUCCESS && i < copy->count; i++) {
@@ -159,7 +156,7 @@ static int own_find(struct cuda_copy *copy, const cuda_key_t *key, uint64_t remo
 static int parts_find(struct cuda_copy *copy, const cuda_key_t *chunks, uint32_t count,
                       uint64_t remote, size_t size)
 {
-    copy->copier = copier_here(copy->local);
+    copy->copier = copier_here(copy->request.local);
     for (uint32_t i = 0; size > 0 && i < count; i++) {
         uint64_t offset = remote - chunks[i].start;
         struct part *part = &copy->parts[copy->count];
@@ -244,8 +241,8 @@ int cuda_copy_get(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, ui
                   mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
                   mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    const struct cuda_copy wanted = {
-        .peer = peer, .local = local, .callback = callback, .context = context, .data = data};
+    const struct cuda_copy wanted = {.peer = peer,
+                                     .request = {local, NULL, callback, context, data}};
 
     (void) btl;
     (void) local_key;
@@ -259,8 +256,8 @@ int cuda_copy_put(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, ui
                   mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
                   mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    const struct cuda_copy wanted = {
-        .peer = peer, .local = local, .callback = callback, .context = context, .data = data};
+    const struct cuda_copy wanted = {.peer = peer,
+                                     .request = {local, NULL, callback, context, data}};
 
     (void) btl;
     (void) local_key;

@@ -203,20 +203,12 @@ static int lists_init(void)
     OBJ_CONSTRUCT(&shm.lock, opal_mutex_t);
     OBJ_CONSTRUCT(&shm.channel_lock, opal_mutex_t);
     OBJ_CONSTRUCT(&shm.pending_lock, opal_mutex_t);
-    OBJ_CONSTRUCT(&shm.frags_small, opal_free_list_t);
-    OBJ_CONSTRUCT(&shm.frags_large, opal_free_list_t);
     registered_init();
-    int status = shm_remote_init();
-    if (status != OPAL_SUCCESS)
-        return status;
-    status = opal_free_list_init(&shm.frags_small, sizeof(struct shm_frag) + SHM_FRAG_SMALL, 64,
-                                 OBJ_CLASS(struct_shm_frag), 0, 64, 0, -1, 16, NULL, 0, NULL, NULL,
-                                 NULL);
-    if (status != OPAL_SUCCESS)
-        return status;
-    return opal_free_list_init(&shm.frags_large, sizeof(struct shm_frag) + shm.fragment_bytes, 64,
-                               OBJ_CLASS(struct_shm_frag), 0, 64, 0, -1, 16, NULL, 0, NULL, NULL,
-                               NULL);
+    return shm_remote_init() |
+           fragments_open(&shm.frags_small, sizeof(struct shm_frag) + SHM_FRAG_SMALL, 0, 0, 16,
+                          NULL) |
+           fragments_open(&shm.frags_large, sizeof(struct shm_frag) + shm.fragment_bytes, 0, 0, 16,
+                          NULL);
 }
 
 static void lists_finish(void)

@@ -22,12 +22,9 @@ static struct {
 /* What Open MPI wants of a peer's memory. */
 struct wanted {
     uint8_t op;
-    unsigned char *local;
     uint64_t address, size;
-    mca_btl_base_registration_handle_t *local_handle;
     const mca_btl_base_registration_handle_t *handle; /* of that memory; valid while asking */
-    mca_btl_base_rdma_completion_fn_t callback;
-    void *context, *data;
+    struct remote_request request;
 };
 
 /* Something asked of a peer. */
@@ -41,10 +38,6 @@ struct shm_operation {
     uint64_t answered;
 };
 
-typedef struct shm_operation struct_shm_operation;
-
-OBJ_CLASS_INSTANCE(struct_shm_operation, opal_free_list_item_t, NULL, NULL);
-
 /* Pieces asked for and not yet answered, so that neither end queues a whole large transfer. */
 #define PIECES_UNDER_WAY 4u
 
@@ -53,8 +46,8 @@ int shm_remote_init(void)
     OBJ_CONSTRUCT(&remote.lock, opal_mutex_t);
     OBJ_CONSTRUCT(&remote.operations, opal_free_list_t);
     return opal_free_list_init(&remote.operations, sizeof(struct shm_operation), 8,
-                               OBJ_CLASS(struct_shm_operation), 0, 0, 0, -1, 8, NULL, 0, NULL, NULL,
-                               NULL);
+                               OBJ_CLASS(opal_free_list_item_t), 0, 0, 0, -1, 8, NULL, 0, NULL,
+                               NULL, NULL);
 }
 
 void shm_remote_finish(void)
@@ -64,13 +57,6 @@ void shm_remote_finish(void)
 }
 
 /* --- asking --- */
-
-static void wanted_report(shm_peer_t *peer, const struct wanted *wanted, int status)
-{
-    if (wanted->callback)
-        wanted->callback(&shm_module, peer, wanted->local, wanted->local_handle, wanted->context,
-                         wanted->data, status);
-}
 
 /* With remote.lock held, as all up to operation_report, and transfer_begin. */
 static struct shm_operation *operation_create(shm_peer_t *peer, const struct wanted *wanted)
@@ -92,10 +78,15 @@ static struct shm_operation *operation_find(shm_peer_t *peer, uint64_t id)
 {
     struct shm_operation *operation, *found = NULL;
 
-    OPAL_LIST_FOREACH(operation, &peer->remote_operations, struct_shm_operation)
+    OPAL_LIST_FOREACH(operation, &peer->remote_operations, struct shm_operation)
     if (operation->id == id)
         found = operation;
     return found;
+}
+
+static void *local_at(const struct wanted *wanted, uint64_t offset)
+{
+    return (unsigned char *) wanted->request.local + offset;
 }
 
 /* Sends requests for the bytes not asked for yet, as far as the window allows. */
@@ -113,8 +104,9 @@ static int pieces_ask(shm_peer_t *peer, struct shm_operation *operation)
                                          .address = wanted->address + operation->asked,
                                          .handle = operation->handle,
                                          .piece = {.size = size, .offset = operation->asked}};
-        int status = shm_send_remote(peer, &message, sizeof(message),
-                                     put ? wanted->local + operation->asked : NULL, put ? size : 0);
+        int status =
+            shm_send_remote(peer, &message, sizeof(message),
+                            put ? local_at(wanted, operation->asked) : NULL, put ? size : 0);
 
         if (status != OPAL_SUCCESS)
             return status;
@@ -134,7 +126,7 @@ static int operation_abandon(shm_peer_t *peer, struct shm_operation *operation, 
 /* With no lock held: the operation is off the list. */
 static void operation_report(shm_peer_t *peer, struct shm_operation *operation, int status)
 {
-    wanted_report(peer, &operation->wanted, status);
+    remote_request_end(&shm_module, peer, &operation->wanted.request, status);
     tsan_list_return(&remote.operations, &operation->super);
 }
 
@@ -167,7 +159,7 @@ static int transfer_after(int copied, shm_peer_t *peer, const struct wanted *wan
     if (by_message) /* no answer would come */
         copied = OPAL_SUCCESS;
     if (copied == OPAL_SUCCESS)
-        wanted_report(peer, wanted, OPAL_SUCCESS);
+        remote_request_end(&shm_module, peer, &wanted->request, OPAL_SUCCESS);
     return copied;
 }
 
@@ -188,8 +180,11 @@ int shm_remote_put(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_add
                    mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
                    int order, mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    const struct wanted wanted = {REMOTE_PUT,    local_address, remote_address, size, local_handle,
-                                  remote_handle, callback,      context,        data};
+    const struct wanted wanted = {REMOTE_PUT,
+                                  remote_address,
+                                  size,
+                                  remote_handle,
+                                  {local_address, local_handle, callback, context, data}};
 
     (void) flags;
     (void) order;
@@ -202,8 +197,11 @@ int shm_remote_get(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_add
                    mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
                    int order, mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    const struct wanted wanted = {REMOTE_GET,    local_address, remote_address, size, local_handle,
-                                  remote_handle, callback,      context,        data};
+    const struct wanted wanted = {REMOTE_GET,
+                                  remote_address,
+                                  size,
+                                  remote_handle,
+                                  {local_address, local_handle, callback, context, data}};
 
     (void) flags;
     (void) order;
@@ -255,8 +253,11 @@ int shm_remote_fetch_atomic(mca_btl_base_module_t *btl, shm_peer_t *peer, void *
                             uint64_t operand, int flags, int order,
                             mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    const struct wanted wanted = {REMOTE_ATOMIC, local_address, remote_address, 0,   local_handle,
-                                  handle,        callback,      context,        data};
+    const struct wanted wanted = {REMOTE_ATOMIC,
+                                  remote_address,
+                                  0,
+                                  handle,
+                                  {local_address, local_handle, callback, context, data}};
 
     (void) btl;
     (void) order;
@@ -270,8 +271,11 @@ int shm_remote_compare_swap(mca_btl_base_module_t *btl, shm_peer_t *peer, void *
                             uint64_t value, int flags, int order,
                             mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    const struct wanted wanted = {REMOTE_SWAP_IF, local_address, remote_address, 0,   local_handle,
-                                  handle,         callback,      context,        data};
+    const struct wanted wanted = {REMOTE_SWAP_IF,
+                                  remote_address,
+                                  0,
+                                  handle,
+                                  {local_address, local_handle, callback, context, data}};
 
     (void) btl;
     (void) order;
@@ -287,8 +291,8 @@ static bool value_answered(struct shm_operation *operation, const struct remote_
 {
     if (data_bytes != 0)
         return false;
-    if (answer->status == OPAL_SUCCESS && operation->wanted.local)
-        memcpy(operation->wanted.local, &answer->operands[0], operation->wanted.size);
+    if (answer->status == OPAL_SUCCESS && operation->wanted.request.local)
+        memcpy(operation->wanted.request.local, &answer->operands[0], operation->wanted.size);
     operation->answered = operation->wanted.size;
     return true;
 }
@@ -303,7 +307,7 @@ static bool piece_answered(struct shm_operation *operation, const struct remote_
         size > operation->asked - operation->answered || data_bytes != (found ? size : 0))
         return false;
     if (found)
-        memcpy(operation->wanted.local + offset, data, size);
+        memcpy(local_at(&operation->wanted, offset), data, size);
     operation->answered += size;
     return true;
 }

@@ -7,16 +7,6 @@
 #include "common/compat/tsan.h"
 #include "opal/datatype/opal_convertor.h"
 
-static void frag_construct(struct shm_frag *frag)
-{
-    frag->base.des_segments = frag->segments;
-    frag->base.des_segment_count = 1;
-    frag->base.order = MCA_BTL_NO_ORDER;
-    tsan_release(frag); /* tsan_list_get */
-}
-
-OBJ_CLASS_INSTANCE(struct_shm_frag, mca_btl_base_descriptor_t, frag_construct, NULL);
-
 /* From this size on the payload begins on a line of its own: copying whole lines saves more than
  * the lost part of a line costs. */
 #define ALIGN_PAYLOAD_MIN 256u
@@ -104,12 +94,7 @@ static mca_btl_base_descriptor_t *frag_get(uint8_t order, size_t size, uint32_t 
     frag->kind = SHM_KIND_ACTIVE;
     frag->written = 0;
     frag->piece = (struct shm_piece){0};
-    frag->base.order = order;
-    frag->base.des_flags = flags;
-    frag->base.des_cbfunc = NULL;
-    frag->base.des_segment_count = 1;
-    frag->segments[0].seg_addr.pval = frag->data;
-    frag->segments[0].seg_len = size;
+    fragment_begin(&frag->base, frag->segments, frag->data, size, order, flags);
     return &frag->base;
 }
 
@@ -134,33 +119,7 @@ mca_btl_base_descriptor_t *shm_send_prepare(mca_btl_base_module_t *btl, shm_peer
                                             opal_convertor_t *convertor, uint8_t order,
                                             size_t reserve, size_t *size, uint32_t flags)
 {
-    size_t max = btl->btl_max_send_size - reserve;
-    struct iovec part = {.iov_base = NULL, .iov_len = *size < max ? *size : max};
-    bool in_place = !opal_convertor_need_buffers(convertor);
-    uint32_t parts = 1;
-    size_t packed = part.iov_len;
-    mca_btl_base_descriptor_t *descriptor =
-        frag_get(order, reserve + (in_place ? 0 : part.iov_len), flags);
-
-    (void) peer;
-    if (OPAL_UNLIKELY(!descriptor))
-        return NULL;
-    if (!in_place)
-        part.iov_base = (unsigned char *) descriptor->des_segments[0].seg_addr.pval + reserve;
-    /* Without a buffer it returns where the data is. */
-    if (OPAL_UNLIKELY(opal_convertor_pack(convertor, &part, &parts, &packed) < 0)) {
-        shm_send_free(btl, descriptor);
-        return NULL;
-    }
-    *size = packed;
-    if (in_place) {
-        descriptor->des_segments[1].seg_addr.pval = part.iov_base;
-        descriptor->des_segments[1].seg_len = packed;
-        descriptor->des_segment_count = 2;
-    } else {
-        descriptor->des_segments[0].seg_len = reserve + packed;
-    }
-    return descriptor;
+    return fragment_prepare(btl, peer, convertor, order, reserve, size, flags, 0);
 }
 
 static size_t frag_length(const struct shm_frag *frag)
@@ -244,17 +203,6 @@ static bool frag_write(shm_peer_t *peer, struct shm_frag *frag)
     return true;
 }
 
-/* With no lock held. */
-static void frag_complete(shm_peer_t *peer, struct shm_frag *frag, bool callback, int status)
-{
-    bool ours = (frag->base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) != 0;
-
-    if (callback && frag->base.des_cbfunc)
-        frag->base.des_cbfunc(&shm_module, peer, &frag->base, status);
-    if (ours)
-        shm_send_free(&shm_module, &frag->base);
-}
-
 /* Under peer->lock. */
 static void frag_queue(shm_peer_t *peer, struct shm_frag *frag)
 {
@@ -286,13 +234,12 @@ int shm_send_start(mca_btl_base_module_t *btl, shm_peer_t *peer,
 {
     struct shm_frag *frag = (struct shm_frag *) descriptor;
 
-    (void) btl;
     frag->tag = tag;
     int status = frag_submit(peer, frag);
     if (status != 1)
         return status;
     bool callback = (frag->base.des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK) != 0;
-    frag_complete(peer, frag, callback, OPAL_SUCCESS);
+    fragment_end(btl, peer, descriptor, callback, OPAL_SUCCESS);
     return 1;
 }
 
@@ -538,7 +485,7 @@ int shm_send_pending_of(shm_peer_t *peer)
 
     while ((frag = pending_send_one(peer))) {
         /* At the end of the module the callbacks are gone. */
-        frag_complete(peer, frag, !shm.finalized, OPAL_SUCCESS);
+        fragment_end(&shm_module, peer, &frag->base, !shm.finalized, OPAL_SUCCESS);
         events++;
     }
     return events;
@@ -553,6 +500,6 @@ void shm_send_fail_pending(shm_peer_t *peer)
         frag = (struct shm_frag *) opal_list_remove_first(&peer->pending);
         biased_unlock(&peer->lock);
         if (frag)
-            frag_complete(peer, frag, true, OPAL_ERR_UNREACH);
+            fragment_end(&shm_module, peer, &frag->base, true, OPAL_ERR_UNREACH);
     } while (frag);
 }

@@ -198,8 +198,6 @@ struct shm_frag {
     uint32_t written;       /* bytes that went in pieces */
     _Alignas(16) unsigned char data[];
 };
-OBJ_CLASS_DECLARATION(struct_shm_frag);
-typedef struct shm_frag struct_shm_frag;
 
 /* Connections beyond those of the job's own processes on this node: of spawned and connected jobs.
  */

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "opal/datatype/opal_convertor.h"
-
 /* Linux gives a new connection a buffer of 85 KiB, or more where segments are larger. */
 #define AT_ONCE_BYTES (64u << 10)
 
@@ -109,20 +107,15 @@ static struct sock_work *work_of(mca_btl_base_module_t *btl, sock_peer_t *peer,
 {
     mca_btl_base_descriptor_t *descriptor = sock_work_alloc(
         btl, peer, MCA_BTL_NO_ORDER, header_size + payload_size, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
-    size_t packed = payload_size;
 
     if (!descriptor)
         return NULL;
     unsigned char *room = descriptor->des_segments[0].seg_addr.pval;
     memcpy(room, header, header_size);
-    struct iovec part = {.iov_base = room + header_size, .iov_len = payload_size};
-    uint32_t parts = 1;
-    if (payload_size != 0 &&
-        (opal_convertor_pack(convertor, &part, &parts, &packed) < 0 || packed != payload_size)) {
-        sock_work_free(btl, descriptor);
-        return NULL;
-    }
-    return (struct sock_work *) descriptor;
+    if (fragment_pack(convertor, room + header_size, payload_size))
+        return (struct sock_work *) descriptor;
+    sock_work_free(btl, descriptor);
+    return NULL;
 }
 
 int sock_send_immediate(mca_btl_base_module_t *btl, sock_peer_t *peer, opal_convertor_t *convertor,
@@ -177,11 +170,7 @@ int sock_send_put(mca_btl_base_module_t *btl, sock_peer_t *peer, void *local_add
     work->is_put = true;
     work->payload = local_address;
     work->payload_bytes = size;
-    work->local = local_address;
-    work->local_handle = local_handle;
-    work->callback = callback;
-    work->context = context;
-    work->data = data;
+    work->request = (struct remote_request){local_address, local_handle, callback, context, data};
     OPAL_THREAD_LOCK(&peer->lock);
     int status = submit(peer, work);
     OPAL_THREAD_UNLOCK(&peer->lock);

@@ -116,16 +116,9 @@ struct sock_work {
     /* Of puts, and of messages whose payload stays where it is; else null. */
     const unsigned char *payload;
     size_t payload_bytes;
-    /* Of puts. */
-    void *local;
-    mca_btl_base_registration_handle_t *local_handle;
-    mca_btl_base_rdma_completion_fn_t callback;
-    void *context;
-    void *data;
+    struct remote_request request;       /* of puts */
     _Alignas(16) unsigned char memory[]; /* the header, and behind it the message or the target */
 };
-OBJ_CLASS_DECLARATION(struct_sock_work);
-typedef struct sock_work struct_sock_work;
 
 /* A message that was copied, and that the lane frees: its owner need not wait until the other end
  * has it. */

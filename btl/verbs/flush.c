@@ -73,13 +73,13 @@ int verbs_flush_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
     if (!registration->device || length == 0 || !verbs_flush_is_ready(module))
         return OPAL_ERR_NOT_AVAILABLE;
     scratch.local_key = module->flush_region->lkey;
-    struct verbs_work *work =
-        verbs_work_get(module, WORK_GET, &module->flush_bytes, (uint64_t) (uintptr_t) address,
-                       length < FLUSH_BYTES ? length : FLUSH_BYTES, &scratch, registration,
-                       flush_ended, context, NULL);
+    struct verbs_work *work = verbs_work_get(
+        module, WORK_GET, (uint64_t) (uintptr_t) address,
+        length < FLUSH_BYTES ? length : FLUSH_BYTES, registration,
+        (struct remote_request){&module->flush_bytes, &scratch, flush_ended, context, NULL});
     if (work) {
-        work->local_handle = NULL; /* it does not outlive this */
-        work->data = work;
+        work->request.local_handle = NULL; /* it does not outlive this */
+        work->request.data = work;
         work->flushed = done;
     }
     return verbs_submit_operation(module->loop, work);

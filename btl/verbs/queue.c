@@ -71,14 +71,15 @@ static const enum ibv_wr_opcode opcodes[] = {
 /* The processor reads inline data, and it cannot read device memory. */
 static bool is_of_device(const struct verbs_work *work)
 {
-    return work->kind == WORK_PUT && work->local_handle && work->local_handle->device;
+    return work->kind == WORK_PUT && work->request.local_handle &&
+           work->request.local_handle->device;
 }
 
 /* `parts`: room for two. */
 static void request_fill(verbs_peer_t *peer, struct verbs_work *work, struct ibv_send_wr *request,
                          struct ibv_sge *parts)
 {
-    const struct ibv_sge whole = {.addr = (uint64_t) (uintptr_t) work->local,
+    const struct ibv_sge whole = {.addr = (uint64_t) (uintptr_t) work->request.local,
                                   .length = (uint32_t) work->size,
                                   .lkey = work->local_key};
     struct ibv_sge *part = &parts[0];

@@ -75,9 +75,9 @@ int verbs_remote_put(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local
     if (OPAL_UNLIKELY(size > btl->btl_put_limit ||
                       (!local_handle && size > btl->btl_put_local_registration_threshold)))
         return OPAL_ERR_NOT_AVAILABLE;
-    return verbs_submit_operation(peer, verbs_work_get(module_of(btl), WORK_PUT, local_address,
-                                                       remote_address, size, local_handle,
-                                                       remote_handle, callback, context, data));
+    const struct remote_request request = {local_address, local_handle, callback, context, data};
+    return verbs_submit_operation(peer, verbs_work_get(module_of(btl), WORK_PUT, remote_address,
+                                                       size, remote_handle, request));
 }
 
 int verbs_remote_get(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
@@ -90,22 +90,19 @@ int verbs_remote_get(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local
     (void) order;
     if (OPAL_UNLIKELY(size > btl->btl_get_limit || (!local_handle && size != 0)))
         return OPAL_ERR_NOT_AVAILABLE;
-    return verbs_submit_operation(peer, verbs_work_get(module_of(btl), WORK_GET, local_address,
-                                                       remote_address, size, local_handle,
-                                                       remote_handle, callback, context, data));
+    const struct remote_request request = {local_address, local_handle, callback, context, data};
+    return verbs_submit_operation(peer, verbs_work_get(module_of(btl), WORK_GET, remote_address,
+                                                       size, remote_handle, request));
 }
 
 static int atomic_submit(mca_btl_base_module_t *btl, verbs_peer_t *peer, enum work_kind kind,
-                         void *local_address, uint64_t remote_address,
-                         mca_btl_base_registration_handle_t *local_handle,
-                         mca_btl_base_registration_handle_t *remote_handle, uint64_t first,
-                         uint64_t second, int flags, mca_btl_base_rdma_completion_fn_t callback,
-                         void *context, void *data)
+                         uint64_t remote_address, mca_btl_base_registration_handle_t *remote_handle,
+                         uint64_t first, uint64_t second, int flags, struct remote_request request)
 {
-    if ((flags & MCA_BTL_ATOMIC_FLAG_32BIT) || remote_address % 8 != 0 || !local_handle)
+    if ((flags & MCA_BTL_ATOMIC_FLAG_32BIT) || remote_address % 8 != 0 || !request.local_handle)
         return OPAL_ERR_NOT_SUPPORTED;
-    struct verbs_work *work = verbs_work_get(module_of(btl), kind, local_address, remote_address, 8,
-                                             local_handle, remote_handle, callback, context, data);
+    struct verbs_work *work =
+        verbs_work_get(module_of(btl), kind, remote_address, 8, remote_handle, request);
     if (work) {
         work->operands[0] = first;
         work->operands[1] = second;
@@ -123,8 +120,9 @@ int verbs_remote_fetch_atomic(mca_btl_base_module_t *btl, verbs_peer_t *peer, vo
     (void) order;
     if (op != MCA_BTL_ATOMIC_ADD)
         return OPAL_ERR_NOT_SUPPORTED;
-    return atomic_submit(btl, peer, WORK_FETCH_ADD, local_address, remote_address, local_handle,
-                         remote_handle, operand, 0, flags, callback, context, data);
+    return atomic_submit(
+        btl, peer, WORK_FETCH_ADD, remote_address, remote_handle, operand, 0, flags,
+        (struct remote_request){local_address, local_handle, callback, context, data});
 }
 
 int verbs_remote_compare_swap(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
@@ -135,6 +133,7 @@ int verbs_remote_compare_swap(mca_btl_base_module_t *btl, verbs_peer_t *peer, vo
                               mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
     (void) order;
-    return atomic_submit(btl, peer, WORK_SWAP_IF, local_address, remote_address, local_handle,
-                         remote_handle, compare, value, flags, callback, context, data);
+    return atomic_submit(
+        btl, peer, WORK_SWAP_IF, remote_address, remote_handle, compare, value, flags,
+        (struct remote_request){local_address, local_handle, callback, context, data});
 }

@@ -117,7 +117,7 @@ static int work_return(const struct verbs_work *work, uint64_t arrived, multilan
     if (was_posted && work->number <= arrived) /* it came, and the report did not */
         return OPAL_SUCCESS;
     return returned(context, work->tag, work->segments[0].seg_addr.pval, work->segments[0].seg_len,
-                    work->size == 0 ? NULL : work->local, work->size)
+                    work->size == 0 ? NULL : work->request.local, work->size)
                ? OPAL_SUCCESS
                : OPAL_ERR_UNREACH;
 }

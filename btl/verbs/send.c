@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "opal/datatype/opal_convertor.h"
-
 int verbs_send_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
                      mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
 {
@@ -17,14 +15,6 @@ int verbs_send_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
     return verbs_submit(peer, work);
 }
 
-/* Packs the payload into `room`. False: the convertor gives fewer bytes than announced. */
-static bool payload_pack(opal_convertor_t *convertor, void *room, size_t size)
-{
-    size_t packed = size;
-
-    return verbs_work_pack(convertor, room, &packed) && packed == size;
-}
-
 static int immediate_inline(verbs_peer_t *peer, opal_convertor_t *convertor, const void *header,
                             size_t header_size, size_t payload_size, mca_btl_base_tag_t tag)
 {
@@ -33,7 +23,7 @@ static int immediate_inline(verbs_peer_t *peer, opal_convertor_t *convertor, con
         {.addr = (uint64_t) (uintptr_t) header, .length = (uint32_t) header_size},
         {.addr = (uint64_t) (uintptr_t) payload, .length = (uint32_t) payload_size}};
 
-    if (payload_size != 0 && !payload_pack(convertor, payload, payload_size))
+    if (payload_size != 0 && !verbs_work_pack(convertor, payload, payload_size))
         return OPAL_ERR_OUT_OF_RESOURCE;
     return verbs_submit_inline(peer, parts, payload_size == 0 ? 1 : 2, tag);
 }
@@ -64,7 +54,7 @@ static int immediate_copied(mca_btl_base_module_t *btl, verbs_peer_t *peer,
     work->tag = tag;
     room = descriptor->des_segments[0].seg_addr.pval;
     memcpy(room, header, header_size);
-    if (payload_size == 0 || payload_pack(convertor, room + header_size, payload_size))
+    if (payload_size == 0 || verbs_work_pack(convertor, room + header_size, payload_size))
         status = verbs_submit_now(peer, work);
     if (status != OPAL_SUCCESS)
         verbs_work_free(btl, descriptor);

@@ -72,22 +72,16 @@ struct verbs_work {
     mca_btl_base_tag_t tag;
     uint64_t number; /* of a message in its connection, from 1; 0: it was not posted */
 
-    /* of put, get and atomics; the first three also of a message in place, its payload, and a size
-     * of 0 of any other */
-    void *local;
+    /* of put, get and atomics; the first three also of a message in place, where request.local is
+     * its payload, and a size of 0 of any other */
+    struct remote_request request;
     uint64_t size;
     uint32_t local_key;
     uint64_t remote;
     uint32_t remote_key;
     uint64_t operands[2];
-    mca_btl_base_registration_handle_t *local_handle;
-    mca_btl_base_rdma_completion_fn_t callback;
-    void *context;
-    void *data;
     multilane_flush_done flushed; /* of a flush, which is a get */
 };
-OBJ_CLASS_DECLARATION(struct_verbs_work);
-typedef struct verbs_work struct_verbs_work;
 
 /* --- slots: short messages written into the memory of a receiver that waits for them --- */
 
@@ -445,16 +439,13 @@ mca_btl_base_descriptor_t *verbs_work_in_place(mca_btl_base_module_t *btl, verbs
                                                mca_btl_base_registration_handle_t *registration,
                                                size_t header_bytes, const void *payload,
                                                size_t payload_bytes, uint32_t flags);
-/* Packs `*size` bytes into `room`, and counts them; fewer, and *size says how many, if the
- * convertor gives fewer. False: none. */
-bool verbs_work_pack(opal_convertor_t *convertor, void *room, size_t *size);
+/* Packs `size` bytes into `room`, and counts them. False: there are not so many. */
+bool verbs_work_pack(opal_convertor_t *convertor, void *room, size_t size);
 /* A put, get or atomic; NULL: no memory. */
-struct verbs_work *verbs_work_get(struct verbs_module *module, enum work_kind kind, void *local,
-                                  uint64_t remote, size_t size,
-                                  mca_btl_base_registration_handle_t *local_handle,
+struct verbs_work *verbs_work_get(struct verbs_module *module, enum work_kind kind, uint64_t remote,
+                                  size_t size,
                                   const mca_btl_base_registration_handle_t *remote_handle,
-                                  mca_btl_base_rdma_completion_fn_t callback, void *context,
-                                  void *data);
+                                  struct remote_request request);
 /* With no lock held: it has ended. */
 void verbs_work_complete(struct verbs_work *work, int status);
 

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "opal/datatype/opal_convertor.h"
 #include "opal/util/output.h"
 
 static mca_btl_base_module_error_cb_fn_t error_callback;
@@ -31,4 +32,83 @@ __attribute__((noinline)) void fragment_unwanted(const mca_btl_base_module_t *mo
                     "btl/%s: a message came with tag %u, which no callback is registered for; it "
                     "and others like it are dropped. Do all processes use the same pml?",
                     module->btl_component->btl_version.mca_component_name, tag);
+}
+
+/* --- messages --- */
+
+#define FRAGMENT_ALIGNMENT 64u /* a cache line, which no other thread's fragment shares */
+
+int fragments_open(opal_free_list_t *list, size_t bytes, size_t registered_bytes, int at_first,
+                   int at_once, mca_rcache_base_module_t *rcache)
+{
+    OBJ_CONSTRUCT(list, opal_free_list_t);
+    return opal_free_list_init(
+        list, bytes, FRAGMENT_ALIGNMENT, OBJ_CLASS(mca_btl_base_descriptor_t), registered_bytes,
+        FRAGMENT_ALIGNMENT, at_first, -1, at_once, NULL, 0, rcache, NULL, NULL);
+}
+
+void fragment_begin(mca_btl_base_descriptor_t *descriptor, mca_btl_base_segment_t *segments,
+                    void *memory, size_t size, uint8_t order, uint32_t flags)
+{
+    descriptor->order = order;
+    descriptor->des_flags = flags;
+    descriptor->des_cbfunc = NULL;
+    descriptor->des_segments = segments;
+    descriptor->des_segment_count = 1;
+    segments[0].seg_addr.pval = memory;
+    segments[0].seg_len = size;
+}
+
+mca_btl_base_descriptor_t *fragment_prepare(mca_btl_base_module_t *btl,
+                                            struct mca_btl_base_endpoint_t *peer,
+                                            struct opal_convertor_t *convertor, uint8_t order,
+                                            size_t reserve, size_t *size, uint32_t flags,
+                                            size_t in_place_bytes)
+{
+    size_t most = btl->btl_max_send_size - reserve, packed = *size < most ? *size : most;
+    bool stays = packed >= in_place_bytes && !opal_convertor_need_buffers(convertor);
+    mca_btl_base_descriptor_t *descriptor =
+        btl->btl_alloc(btl, peer, order, stays ? reserve : reserve + packed, flags);
+
+    if (OPAL_UNLIKELY(!descriptor))
+        return NULL;
+    mca_btl_base_segment_t *segments = (mca_btl_base_segment_t *) descriptor->des_segments;
+    unsigned char *room = (unsigned char *) segments[0].seg_addr.pval + reserve;
+    /* Without a buffer the convertor says where the bytes are. */
+    struct iovec part = {.iov_base = stays ? NULL : room, .iov_len = packed};
+    uint32_t parts = 1;
+    if (OPAL_UNLIKELY(opal_convertor_pack(convertor, &part, &parts, &packed) < 0)) {
+        btl->btl_free(btl, descriptor);
+        return NULL;
+    }
+    *size = packed;
+    segments[0].seg_len = stays ? reserve : reserve + packed;
+    if (stays) {
+        segments[1].seg_addr.pval = part.iov_base;
+        segments[1].seg_len = packed;
+        descriptor->des_segment_count = 2;
+    }
+    return descriptor;
+}
+
+bool fragment_pack(struct opal_convertor_t *convertor, void *room, size_t size)
+{
+    struct iovec part = {.iov_base = room, .iov_len = size};
+    uint32_t parts = 1;
+    size_t packed = size;
+
+    return size == 0 ||
+           (opal_convertor_pack(convertor, &part, &parts, &packed) >= 0 && packed == size);
+}
+
+void fragment_end(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *peer,
+                  mca_btl_base_descriptor_t *descriptor, bool tells, int status)
+{
+    /* Read before: the owner may free it when it is told. */
+    bool is_ours = (descriptor->des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) != 0;
+
+    if (tells && descriptor->des_cbfunc)
+        descriptor->des_cbfunc(btl, peer, descriptor, status);
+    if (is_ours)
+        btl->btl_free(btl, descriptor);
 }

@@ -7,6 +7,8 @@
 #include <stddef.h>
 
 #include "common/compat/btl.h"
+#include "opal/class/opal_free_list.h"
+#include "opal/mca/rcache/rcache.h"
 
 /* btl_register_error of all modules: Open MPI gives each the same function. */
 int lane_error_to(mca_btl_base_module_t *module, mca_btl_base_module_error_cb_fn_t callback);
@@ -28,6 +30,54 @@ static inline void fragment_deliver(mca_btl_base_module_t *module,
     segment.seg_len = length;
     if (OPAL_UNLIKELY(!compat_btl_deliver(module, endpoint, tag, &segment, 1)))
         fragment_unwanted(module, tag);
+}
+
+/* --- messages, as Open MPI's descriptors, with which a BTL's own struct begins --- */
+
+/* A free list of structs of so many bytes: `at_first` of them now, then `at_once` together; with
+ * `rcache` each has `registered_bytes` of registered memory beside. It is to be destructed also
+ * where that fails. */
+int fragments_open(opal_free_list_t *list, size_t bytes, size_t registered_bytes, int at_first,
+                   int at_once, mca_rcache_base_module_t *rcache);
+
+/* The descriptor, just taken from its list, as btl_alloc returns it: `size` bytes at `memory`.
+ * `segments`: its own, two of them. */
+void fragment_begin(mca_btl_base_descriptor_t *descriptor, mca_btl_base_segment_t *segments,
+                    void *memory, size_t size, uint8_t order, uint32_t flags);
+
+/* btl_prepare_src. From `in_place_bytes` on the payload stays where it is, in the second segment,
+ * if it need not be packed. */
+mca_btl_base_descriptor_t *fragment_prepare(mca_btl_base_module_t *btl,
+                                            struct mca_btl_base_endpoint_t *peer,
+                                            struct opal_convertor_t *convertor, uint8_t order,
+                                            size_t reserve, size_t *size, uint32_t flags,
+                                            size_t in_place_bytes);
+
+/* Packs `size` bytes into `room`. False: there are not so many. */
+bool fragment_pack(struct opal_convertor_t *convertor, void *room, size_t size);
+
+/* The message has ended, and is freed if that is the BTL's to do; with `tells` its owner learns it
+ * before. With no lock held. */
+void fragment_end(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *peer,
+                  mca_btl_base_descriptor_t *descriptor, bool tells, int status);
+
+/* --- puts, gets and atomics --- */
+
+/* Who wants a put, get or atomic, and is told of its end. */
+struct remote_request {
+    void *local;
+    mca_btl_base_registration_handle_t *local_handle;
+    mca_btl_base_rdma_completion_fn_t callback; /* NULL: none is told */
+    void *context, *data;
+};
+
+static inline void remote_request_end(mca_btl_base_module_t *btl,
+                                      struct mca_btl_base_endpoint_t *peer,
+                                      const struct remote_request *request, int status)
+{
+    if (request->callback)
+        request->callback(btl, peer, request->local, request->local_handle, request->context,
+                          request->data, status);
 }
 
 #endif

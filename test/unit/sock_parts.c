@@ -161,7 +161,9 @@ static void wishes_are_checked(void)
 #define TAG 0x40
 
 static mca_btl_base_component_t component = {.btl_version.mca_component_name = "sock"};
-static struct sock_module module = {.super.btl_component = &component};
+static struct sock_module module = {.super = {.btl_component = &component,
+                                              .btl_alloc = sock_work_alloc,
+                                              .btl_free = sock_work_free}};
 static sock_peer_t *peer;
 static int far_end;
 static unsigned long delivered, delivered_bytes;

@@ -45,8 +45,11 @@ static int device_post(struct ibv_qp *qp, struct ibv_send_wr *request, struct ib
 
 static struct ibv_context context = {.ops.post_send = device_post};
 static mca_btl_base_component_t component;
-static struct verbs_module module = {
-    .super.btl_component = &component, .inline_max = 64, .send_cq_size = PLACES};
+static struct verbs_module module = {.super = {.btl_component = &component,
+                                               .btl_alloc = verbs_work_alloc,
+                                               .btl_free = verbs_work_free},
+                                     .inline_max = 64,
+                                     .send_cq_size = PLACES};
 
 /* The oldest message has reached the other device. */
 static void device_reports(void)
@@ -218,12 +221,18 @@ static void message(verbs_peer_t *peer)
           (int) module.send_cq_room);
 }
 
+static struct verbs_work *work_new(void)
+{
+    struct verbs_work *work = calloc(1, sizeof(*work));
+
+    OBJ_CONSTRUCT(&work->base, mca_btl_base_descriptor_t);
+    return work;
+}
+
 static void put(verbs_peer_t *peer, opal_free_list_t *list)
 {
-    struct verbs_work *work = OBJ_NEW(struct_verbs_work);
-    size_t ours = offsetof(struct verbs_work, peer);
+    struct verbs_work *work = work_new();
 
-    memset((char *) work + ours, 0, sizeof(*work) - ours);
     work->kind = WORK_PUT;
     work->list = list;
     work->size = 4096;
@@ -450,7 +459,7 @@ static verbs_peer_t *keeping(void)
     OBJ_CONSTRUCT(&module.frags_small, opal_free_list_t);
     module.super.btl_max_send_size = VERBS_FRAG_SMALL;
     for (int i = 0; i < MESSAGES; i++) {
-        kept.works[i] = OBJ_NEW(struct_verbs_work);
+        kept.works[i] = work_new();
         kept.works[i]->base.super.ptr = kept.room[i];
         kept.works[i]->number = 1; /* of what it carried before */
         opal_free_list_return(&module.frags_small, &kept.works[i]->base.super);
