@@ -202,7 +202,7 @@ static int lists_init(void)
 {
     OBJ_CONSTRUCT(&shm.lock, opal_mutex_t);
     OBJ_CONSTRUCT(&shm.channel_lock, opal_mutex_t);
-    OBJ_CONSTRUCT(&shm.pending_lock, opal_mutex_t);
+    peer_list_open(&shm.pending);
     registered_init();
     return shm_remote_init() |
            fragments_open(&shm.frags_small, sizeof(struct shm_frag) + SHM_FRAG_SMALL, 0, 0, 16,
@@ -217,7 +217,7 @@ static void lists_finish(void)
     registered_finish();
     OBJ_DESTRUCT(&shm.frags_small);
     OBJ_DESTRUCT(&shm.frags_large);
-    OBJ_DESTRUCT(&shm.pending_lock);
+    peer_list_close(&shm.pending);
     OBJ_DESTRUCT(&shm.channel_lock);
     OBJ_DESTRUCT(&shm.lock);
 }

@@ -106,11 +106,11 @@ void shm_liveness_check(void)
 
 int shm_pending_progress(void)
 {
-    uint32_t peers = atomic_load_explicit(&shm.pending_count, memory_order_relaxed);
+    uint32_t peers = peer_list_count(&shm.pending);
     int events = 0;
 
     while (peers-- > 0) {
-        shm_peer_t *peer = shm_peer_take_pending();
+        shm_peer_t *peer = peer_list_take(&shm.pending);
 
         if (!peer)
             break;
@@ -119,7 +119,7 @@ int shm_pending_progress(void)
         events += shm_send_pending_of(peer);
         biased_lock(&peer->lock);
         if (!opal_list_is_empty(&peer->pending))
-            shm_peer_list_pending(peer);
+            peer_list_add(&shm.pending, &peer->pending_place, peer);
         biased_unlock(&peer->lock);
     }
     return events;

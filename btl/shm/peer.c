@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of peers, and of those with messages that wait for room. */
+/* The table of peers. */
 #include "btl/shm/shm.h"
 
 #include <stdlib.h>
@@ -15,8 +15,8 @@ shm_peer_t *shm_peer_find(const opal_process_name_t *name)
     return NULL;
 }
 
-/* Makes room for one more entry in the tables that have an entry for every peer. */
-static bool tables_grow(void)
+/* Makes room for one more peer in the table. */
+static bool table_grow(void)
 {
     uint32_t room = shm.peer_room ? 2 * shm.peer_room : 64;
 
@@ -26,19 +26,13 @@ static bool tables_grow(void)
     if (!peers)
         return false;
     shm.peers = peers;
-    opal_mutex_lock(&shm.pending_lock);
-    shm_peer_t **pending = realloc(shm.pending_peers, room * sizeof(*pending));
-    if (pending) {
-        shm.pending_peers = pending;
-        shm.peer_room = room;
-    }
-    opal_mutex_unlock(&shm.pending_lock);
-    return pending != NULL;
+    shm.peer_room = room;
+    return true;
 }
 
 shm_peer_t *shm_peer_create(const opal_process_name_t *name)
 {
-    if (!tables_grow())
+    if (!table_grow())
         return NULL;
     shm_peer_t *peer = aligned_alloc(RING_LINE_BYTES, (sizeof(*peer) + RING_LINE_BYTES - 1) /
                                                           RING_LINE_BYTES * RING_LINE_BYTES);
@@ -53,35 +47,6 @@ shm_peer_t *shm_peer_create(const opal_process_name_t *name)
     OBJ_CONSTRUCT(&peer->pending, opal_list_t);
     OBJ_CONSTRUCT(&peer->remote_operations, opal_list_t);
     shm.peers[shm.peer_count++] = peer;
-    return peer;
-}
-
-void shm_peer_list_pending(shm_peer_t *peer)
-{
-    opal_mutex_lock(&shm.pending_lock);
-    if (!peer->pending_listed) {
-        uint32_t count = atomic_load_explicit(&shm.pending_count, memory_order_relaxed);
-
-        peer->pending_listed = true;
-        shm.pending_peers[count] = peer;
-        atomic_store_explicit(&shm.pending_count, count + 1, memory_order_relaxed);
-    }
-    opal_mutex_unlock(&shm.pending_lock);
-}
-
-shm_peer_t *shm_peer_take_pending(void)
-{
-    shm_peer_t *peer = NULL;
-
-    opal_mutex_lock(&shm.pending_lock);
-    uint32_t count = atomic_load_explicit(&shm.pending_count, memory_order_relaxed);
-    if (count > 0) {
-        peer = shm.pending_peers[0];
-        memmove(shm.pending_peers, shm.pending_peers + 1, (count - 1) * sizeof(peer));
-        peer->pending_listed = false;
-        atomic_store_explicit(&shm.pending_count, count - 1, memory_order_relaxed);
-    }
-    opal_mutex_unlock(&shm.pending_lock);
     return peer;
 }
 

@@ -119,6 +119,7 @@ static void peer_destroy(shm_peer_t *peer)
     outbound_close(peer);
     shm_accept_end(peer);
     shm_peer_segment_close(peer);
+    peer_list_remove(&shm.pending, &peer->pending_place);
     OBJ_DESTRUCT(&peer->remote_operations);
     OBJ_DESTRUCT(&peer->pending);
     OBJ_DESTRUCT(&peer->lock);
@@ -134,8 +135,6 @@ void shm_peers_close(void)
     for (uint32_t i = 0; i < shm.peer_count; i++)
         peer_destroy(shm.peers[i]);
     free(shm.peers);
-    free(shm.pending_peers);
-    shm.peers = shm.pending_peers = NULL;
+    shm.peers = NULL;
     shm.peer_count = shm.peer_room = 0;
-    atomic_store_explicit(&shm.pending_count, 0, memory_order_relaxed);
 }

@@ -311,7 +311,7 @@ int shm_receive_progress(void)
     int events = rings_read(&bulk);
     if (OPAL_UNLIKELY(bulk || events >= RECEIVE_BATCH) && call_only_looks())
         events += share_take();
-    if (OPAL_UNLIKELY(atomic_load_explicit(&shm.pending_count, memory_order_relaxed) != 0))
+    if (OPAL_UNLIKELY(peer_list_count(&shm.pending) != 0))
         events += shm_pending_progress();
     if (OPAL_UNLIKELY(round % SWEEP_ROUNDS == 0))
         round_extra(round);

@@ -208,7 +208,7 @@ static void frag_queue(shm_peer_t *peer, struct shm_frag *frag)
 {
     peer->out_direct = false;
     opal_list_append(&peer->pending, (opal_list_item_t *) frag);
-    shm_peer_list_pending(peer);
+    peer_list_add(&shm.pending, &peer->pending_place, peer);
 }
 
 /* 1: in the ring, or the peer has ended in order. 0: queued. Below 0: the peer is lost. */
@@ -474,7 +474,7 @@ bool shm_send_refused(shm_peer_t *peer)
     bool all = ring_take_back(peer);
     shm_outbound_return(peer);
     peer->out_direct = false;
-    shm_peer_list_pending(peer);
+    peer_list_add(&shm.pending, &peer->pending_place, peer);
     return all;
 }
 

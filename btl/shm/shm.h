@@ -6,6 +6,7 @@
 
 #include "common/compat/fragment.h"
 #include "common/compat/param.h"
+#include "common/compat/peer_list.h"
 #include "common/compat/registered.h"
 #include "common/compat/threads.h"
 #include "common/lane/last_cache.h"
@@ -80,7 +81,6 @@ struct mca_btl_base_endpoint_t {
     uint32_t length_max; /* of a message in the ring */
     bool out_direct;     /* the ring is open and no message waits */
     uint8_t out_state;   /* enum peer_out */
-    bool pending_listed; /* in shm.pending_peers */
     /* enum peer_copy. Relaxed, all: it tells of nothing else in memory. Read without the lock; what
      * a copy finds out is stored without it. */
     _Atomic uint8_t copy;
@@ -88,7 +88,8 @@ struct mca_btl_base_endpoint_t {
     _Atomic uint64_t *doorbell;
     uint64_t *stale; /* of the ring in use: small_stale, or allocated */
     uint64_t small_stale;
-    opal_list_t pending; /* struct shm_frag that found no room */
+    opal_list_t pending;             /* struct shm_frag that found no room */
+    struct peer_place pending_place; /* in shm.pending */
     opal_mutex_t lock;
 
     struct segment_header *segment; /* the peer's, which holds our connection; NULL: not mapped */
@@ -269,9 +270,7 @@ struct shm_state {
     uint32_t life_next;
     _Atomic uint64_t life_checked_ms;
 
-    opal_mutex_t pending_lock; /* guards pending_peers; taken inside a peer's lock */
-    shm_peer_t **pending_peers;
-    _Atomic uint32_t pending_count;
+    struct peer_list pending; /* peers with messages that wait */
 
     opal_free_list_t frags_small;
     opal_free_list_t frags_large;
@@ -367,10 +366,6 @@ void shm_doorbell_wake(struct segment_header *header);
 /* Under shm.lock. The peer of that name; NULL if there is none. */
 shm_peer_t *shm_peer_find(const opal_process_name_t *name);
 shm_peer_t *shm_peer_create(const opal_process_name_t *name);
-/* Under peer->lock: it has something pending. */
-void shm_peer_list_pending(shm_peer_t *peer);
-/* Takes one peer off the list of those with something pending; NULL: none. */
-shm_peer_t *shm_peer_take_pending(void);
 /* Whether it has marked that it ends in order. */
 bool shm_peer_finalized(const shm_peer_t *peer);
 /* Whether it may still read what is sent to it. */

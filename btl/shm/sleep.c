@@ -83,7 +83,7 @@ bool shm_sleep(uint32_t microseconds, const _Atomic uint32_t *changes, uint32_t 
     bool idle = all_armed(&segments) && atomic_load_explicit(changes, memory_order_seq_cst) == seen;
     if (idle) {
         bool blind = segments > 1 || /* of two words one wakes */
-                     atomic_load_explicit(&shm.pending_count, memory_order_relaxed) != 0;
+                     peer_list_count(&shm.pending) != 0;
 
         shm_doorbell_sleep(shm_own_segment_awaited(),
                            blind && microseconds > BLIND_US ? BLIND_US : microseconds);

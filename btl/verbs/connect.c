@@ -119,15 +119,15 @@ static bool greet_or_give_up(verbs_peer_t *peer, uint64_t now)
 void verbs_greetings_repeat(struct verbs_module *module)
 {
     uint64_t now = verbs_now_ms();
-    uint32_t count = atomic_load_explicit(&module->greeting_count, memory_order_relaxed);
 
-    for (uint32_t i = 0; i < count; i++) {
-        verbs_peer_t *peer = verbs_peer_greeted(module, &module->greet_next);
+    for (uint32_t count = peer_list_count(&module->greeting); count > 0; count--) {
+        verbs_peer_t *peer = peer_list_first(&module->greeting);
 
         if (!peer || (!greet_or_give_up(peer, now) &&
                       (verbs_completions_poll(module) == 0 || !greet_or_give_up(peer, now))))
             return;
-        module->greet_next++;
+        if (peer == peer_list_first(&module->greeting)) /* it is greeted still */
+            (void) peer_list_turn(&module->greeting);
     }
 }
 

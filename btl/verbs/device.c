@@ -421,11 +421,6 @@ void verbs_device_close(struct verbs_module *module)
         ibv_dealloc_pd(module->pd);
     if (module->context)
         ibv_close_device(module->context);
-    free(module->waiting);
-    free(module->expecting);
-    free(module->greeting);
-    OBJ_DESTRUCT(&module->waiting_lock);
-    OBJ_DESTRUCT(&module->lock);
     free(module);
 }
 
@@ -439,8 +434,7 @@ static struct verbs_module *module_create(const mca_btl_base_module_t *model,
     module->super = *model;
     module->port_number = port;
     snprintf(module->device, sizeof(module->device), "%s:%u", ibv_get_device_name(device), port);
-    OBJ_CONSTRUCT(&module->lock, opal_mutex_t);
-    OBJ_CONSTRUCT(&module->waiting_lock, opal_mutex_t);
+    verbs_peers_open(module);
     module->context = ibv_open_device(device);
     if (!module->context)
         refuse_open(device, errno);

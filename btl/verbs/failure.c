@@ -103,15 +103,13 @@ void verbs_peer_fail(verbs_peer_t *peer, const char *why)
 
 void verbs_module_die(struct verbs_module *module, const char *why)
 {
-    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
+    verbs_peer_t *peer;
 
     /* Release: see verbs_peer_is_drained. A thread that posts before it sees this has its work in a
      * list below. */
     if (atomic_exchange_explicit(&module->dead, true, memory_order_release))
         return;
-    for (uint32_t i = 0; i < count; i++) {
-        verbs_peer_t *peer = verbs_peer_at(module, i);
-
+    for (uint32_t i = 0; (peer = verbs_peer_at(module, i)); i++) {
         verbs_peer_fail_pair(peer, ANY_PAIR, why);
         posted_fail(peer);
         OPAL_THREAD_LOCK(&peer->lock);

@@ -193,6 +193,9 @@ static void peer_destroy(verbs_peer_t *peer)
         ibv_destroy_ah(peer->greeting_path);
     verbs_slots_close(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
+    peer_list_remove(&peer->module->waiting, &peer->waiting);
+    peer_list_remove(&peer->module->expecting, &peer->expecting);
+    peer_list_remove(&peer->module->greeting, &peer->greeting);
     OBJ_DESTRUCT(&peer->returns.unreturned);
     OBJ_DESTRUCT(&peer->posted);
     OBJ_DESTRUCT(&peer->pending);
@@ -202,15 +205,18 @@ static void peer_destroy(verbs_peer_t *peer)
 
 void verbs_peers_close(struct verbs_module *module)
 {
-    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
+    verbs_peer_t *peer;
 
-    for (uint32_t i = 0; i < count; i++)
-        peer_destroy(verbs_peer_at(module, i));
+    for (uint32_t i = 0; (peer = verbs_peer_at(module, i)); i++)
+        peer_destroy(peer);
     atomic_store_explicit(&module->peer_count, 0, memory_order_relaxed);
-    atomic_store_explicit(&module->greeting_count, 0, memory_order_relaxed);
     free(module->places);
     module->places = NULL;
     module->place_count = 0;
     for (uint32_t i = 0; i < PEERS_CHUNKS; i++)
         free(atomic_load_explicit(&module->chunks[i], memory_order_relaxed));
+    peer_list_close(&module->greeting);
+    peer_list_close(&module->expecting);
+    peer_list_close(&module->waiting);
+    OBJ_DESTRUCT(&module->lock);
 }

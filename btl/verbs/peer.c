@@ -7,6 +7,14 @@
 
 #include "common/compat/component.h"
 
+void verbs_peers_open(struct verbs_module *module)
+{
+    OBJ_CONSTRUCT(&module->lock, opal_mutex_t);
+    peer_list_open(&module->waiting);
+    peer_list_open(&module->expecting);
+    peer_list_open(&module->greeting);
+}
+
 verbs_peer_t *verbs_peer_at(struct verbs_module *module, uint32_t index)
 {
     /* Acquire: pairs with the release in verbs_peer_create; a thread that sees the count sees the
@@ -68,35 +76,11 @@ static bool places_grow(struct verbs_module *module, uint32_t count)
     return true;
 }
 
-/* Makes room for one more peer in the lists. */
-static bool waiting_grow(struct verbs_module *module, uint32_t count)
-{
-    verbs_peer_t ***lists[] = {&module->waiting, &module->expecting, &module->greeting};
-    uint32_t room = module->waiting_room ? 2 * module->waiting_room : 64;
-    bool grown = true;
-
-    if (count < module->waiting_room)
-        return true;
-    opal_mutex_lock(&module->waiting_lock);
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        verbs_peer_t **list = realloc(*lists[i], room * sizeof(*list));
-
-        grown = grown && list;
-        if (list)
-            *lists[i] = list;
-    }
-    if (grown)
-        module->waiting_room = room;
-    opal_mutex_unlock(&module->waiting_lock);
-    return grown;
-}
-
 verbs_peer_t *verbs_peer_create(struct verbs_module *module, const opal_process_name_t *name)
 {
     uint32_t index = atomic_load_explicit(&module->peer_count, memory_order_relaxed);
 
-    if (index >= PEERS_CHUNK * PEERS_CHUNKS || !waiting_grow(module, index) ||
-        !places_grow(module, index))
+    if (index >= PEERS_CHUNK * PEERS_CHUNKS || !places_grow(module, index))
         return NULL;
     verbs_peer_t **chunk =
         atomic_load_explicit(&module->chunks[index / PEERS_CHUNK], memory_order_relaxed);
@@ -125,54 +109,14 @@ verbs_peer_t *verbs_peer_create(struct verbs_module *module, const opal_process_
     return peer;
 }
 
-static void greeting_list_add(verbs_peer_t *peer)
-{
-    struct verbs_module *module = peer->module;
-    uint32_t count = atomic_load_explicit(&module->greeting_count, memory_order_relaxed);
-
-    module->greeting[count] = peer; /* waiting_grow has made room for all peers */
-    peer->greeting_place = count;
-    atomic_store_explicit(&module->greeting_count, count + 1, memory_order_relaxed);
-}
-
-/* The last one takes its place. */
-static void greeting_list_remove(verbs_peer_t *peer)
-{
-    struct verbs_module *module = peer->module;
-    uint32_t count = atomic_load_explicit(&module->greeting_count, memory_order_relaxed) - 1;
-
-    module->greeting[peer->greeting_place] = module->greeting[count];
-    module->greeting[count]->greeting_place = peer->greeting_place;
-    atomic_store_explicit(&module->greeting_count, count, memory_order_relaxed);
-}
-
 void verbs_peer_state_set(verbs_peer_t *peer, enum peer_state state)
 {
-    bool was = verbs_peer_state(peer) == PEER_GREETING || verbs_peer_state(peer) == PEER_ANSWERED;
-    bool is = state == PEER_GREETING || state == PEER_ANSWERED;
+    struct peer_list *greeting = &peer->module->greeting;
 
     atomic_store_explicit(&peer->state, (uint8_t) state,
                           memory_order_relaxed); /* verbs_peer_state */
-    if (is == was)
-        return;
-    opal_mutex_lock(&peer->module->waiting_lock);
-    if (is)
-        greeting_list_add(peer);
+    if (state == PEER_GREETING || state == PEER_ANSWERED)
+        peer_list_add(greeting, &peer->greeting, peer);
     else
-        greeting_list_remove(peer);
-    opal_mutex_unlock(&peer->module->waiting_lock);
-}
-
-verbs_peer_t *verbs_peer_greeted(struct verbs_module *module, uint32_t *place)
-{
-    verbs_peer_t *peer = NULL;
-
-    opal_mutex_lock(&module->waiting_lock);
-    uint32_t count = atomic_load_explicit(&module->greeting_count, memory_order_relaxed);
-    if (*place >= count)
-        *place = 0;
-    if (count != 0)
-        peer = module->greeting[*place];
-    opal_mutex_unlock(&module->waiting_lock);
-    return peer;
+        peer_list_remove(greeting, &peer->greeting);
 }

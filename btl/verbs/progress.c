@@ -152,32 +152,30 @@ static struct device_event event_copy(const struct ibv_async_event *from)
 /* Those with this queue pair, or all (ANY_PAIR). */
 static void peers_fail(struct verbs_module *module, uint32_t qpn, const char *why)
 {
-    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
+    verbs_peer_t *peer;
 
-    for (uint32_t i = 0; i < count; i++)
-        verbs_peer_fail_pair(verbs_peer_at(module, i), qpn, why);
+    for (uint32_t i = 0; (peer = verbs_peer_at(module, i)); i++)
+        verbs_peer_fail_pair(peer, qpn, why);
 }
 
 static void last_buffer_used(struct verbs_module *module, uint32_t qpn)
 {
-    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
+    verbs_peer_t *peer;
 
-    for (uint32_t i = 0; i < count; i++)
-        verbs_peer_last_buffer(verbs_peer_at(module, i), qpn);
+    for (uint32_t i = 0; (peer = verbs_peer_at(module, i)); i++)
+        verbs_peer_last_buffer(peer, qpn);
 }
 
 /* A port has come up or something about it has changed: its address may be another one. */
 static void port_look(struct verbs_module *module)
 {
     const char *changed = verbs_device_refresh(module);
+    verbs_peer_t *peer;
 
     if (!changed)
         return;
     VERBS_VERBOSE("%s: %s", module->device, changed);
-    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
-    for (uint32_t i = 0; i < count; i++) {
-        verbs_peer_t *peer = verbs_peer_at(module, i);
-
+    for (uint32_t i = 0; (peer = verbs_peer_at(module, i)); i++) {
         OPAL_THREAD_LOCK(&peer->lock);
         bool is_connected =
             verbs_peer_state(peer) == PEER_ANSWERED || verbs_peer_state(peer) == PEER_READY;
@@ -260,7 +258,7 @@ static void events_read(struct verbs_module *module)
 static __attribute__((noinline)) int round_extra(struct verbs_module *module, uint32_t round)
 {
     int events = 0;
-    bool greeting = atomic_load_explicit(&module->greeting_count, memory_order_relaxed) != 0;
+    bool greeting = peer_list_count(&module->greeting) != 0;
 
     if (round % EVENT_ROUNDS == 0 ||
         atomic_load_explicit(&module->draining, memory_order_relaxed) != 0)
@@ -301,9 +299,9 @@ int verbs_progress_module(struct verbs_module *module)
     if (atomic_load_explicit(&module->reports_due, memory_order_relaxed) != 0 ||
         round % REPORT_ROUNDS == 0)
         events += verbs_completions_poll(module);
-    if (atomic_load_explicit(&module->expecting_count, memory_order_relaxed) != 0)
+    if (peer_list_count(&module->expecting) != 0)
         events += verbs_slots_read_expected(module);
-    if (OPAL_UNLIKELY(atomic_load_explicit(&module->waiting_count, memory_order_relaxed) != 0))
+    if (OPAL_UNLIKELY(peer_list_count(&module->waiting) != 0))
         events += verbs_submit_waiting(module);
     if (OPAL_UNLIKELY(atomic_load_explicit(&module->returns_due, memory_order_relaxed)))
         events += verbs_returns_make_all(module);
@@ -331,11 +329,9 @@ int verbs_progress_all(void)
 
 static bool module_is_quiet(struct verbs_module *module)
 {
-    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
+    verbs_peer_t *peer;
 
-    for (uint32_t i = 0; i < count; i++) {
-        verbs_peer_t *peer = verbs_peer_at(module, i);
-
+    for (uint32_t i = 0; (peer = verbs_peer_at(module, i)); i++) {
         OPAL_THREAD_LOCK(&peer->lock);
         bool busy = verbs_peer_state(peer) != PEER_FAILED &&
                     (peer->outstanding != 0 || !opal_list_is_empty(&peer->pending));

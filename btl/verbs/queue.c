@@ -178,39 +178,8 @@ enum verbs_posting verbs_queue_post_inline(verbs_peer_t *peer, struct ibv_send_w
 
 void verbs_queue_wake(verbs_peer_t *peer)
 {
-    struct verbs_module *module = peer->module;
-
-    if (peer->queued || opal_list_is_empty(&peer->pending))
-        return;
-    opal_mutex_lock(&module->waiting_lock);
-    {
-        uint32_t count = atomic_load_explicit(&module->waiting_count, memory_order_relaxed);
-
-        if (count < module->waiting_room) {
-            module->waiting[count] = peer;
-            peer->queued = true;
-            atomic_store_explicit(&module->waiting_count, count + 1, memory_order_relaxed);
-        }
-    }
-    opal_mutex_unlock(&module->waiting_lock);
-}
-
-verbs_peer_t *verbs_queue_take_waiting(struct verbs_module *module)
-{
-    verbs_peer_t *peer = NULL;
-
-    opal_mutex_lock(&module->waiting_lock);
-    {
-        uint32_t count = atomic_load_explicit(&module->waiting_count, memory_order_relaxed);
-
-        if (count > 0) {
-            peer = module->waiting[0];
-            memmove(module->waiting, module->waiting + 1, (count - 1) * sizeof(peer));
-            atomic_store_explicit(&module->waiting_count, count - 1, memory_order_relaxed);
-        }
-    }
-    opal_mutex_unlock(&module->waiting_lock);
-    return peer;
+    if (!opal_list_is_empty(&peer->pending))
+        peer_list_add(&peer->module->waiting, &peer->waiting, peer);
 }
 
 /* Under peer->lock. */

@@ -142,12 +142,12 @@ int verbs_returns_make(verbs_peer_t *peer)
 
 int verbs_returns_make_all(struct verbs_module *module)
 {
-    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
+    verbs_peer_t *peer;
     int events = 0;
 
     /* What becomes ready from here on sets it again. */
     atomic_store_explicit(&module->returns_due, false, memory_order_relaxed);
-    for (uint32_t i = 0; i < count; i++)
-        events += verbs_returns_make(verbs_peer_at(module, i));
+    for (uint32_t i = 0; (peer = verbs_peer_at(module, i)); i++)
+        events += verbs_returns_make(peer);
     return events;
 }

@@ -135,22 +135,15 @@ int verbs_slots_send(mca_btl_base_module_t *btl, verbs_peer_t *peer, const void 
 
 void verbs_slots_expect(mca_btl_base_module_t *btl, verbs_peer_t *peer, bool expects)
 {
-    struct verbs_module *module = module_of(btl);
-    uint32_t last;
+    struct peer_list *list = &module_of(btl)->expecting;
 
-    opal_mutex_lock(&module->waiting_lock);
-    /* Relaxed: a thread that sees a stale count looks again in the next round. */
-    if (expects && peer->slots.expected++ == 0) {
-        /* It has room for all peers, as `waiting` has. */
-        last = atomic_fetch_add_explicit(&module->expecting_count, 1, memory_order_relaxed);
-        module->expecting[last] = peer;
-    } else if (!expects && --peer->slots.expected == 0) {
-        last = atomic_fetch_sub_explicit(&module->expecting_count, 1, memory_order_relaxed) - 1;
-        for (uint32_t i = 0; i < last; i++)
-            if (peer == module->expecting[i])
-                module->expecting[i] = module->expecting[last];
-    }
-    opal_mutex_unlock(&module->waiting_lock);
+    OPAL_THREAD_LOCK(&peer->lock);
+    peer->slots.expected += expects ? 1 : -1;
+    if (peer->slots.expected != 0)
+        peer_list_add(list, &peer->expecting, peer);
+    else
+        peer_list_remove(list, &peer->expecting);
+    OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
 /* Under peer->lock: reports read slots, so that the peer may write them again. */
@@ -221,25 +214,20 @@ int verbs_slots_read_expected(struct verbs_module *module)
 {
     int events = 0;
 
-    for (uint32_t i = 0;; i++) {
-        verbs_peer_t *peer = NULL;
+    for (uint32_t count = peer_list_count(&module->expecting); count > 0; count--) {
+        verbs_peer_t *peer = peer_list_turn(&module->expecting);
 
-        opal_mutex_lock(&module->waiting_lock);
-        if (i < atomic_load_explicit(&module->expecting_count, memory_order_relaxed))
-            peer = module->expecting[i];
-        opal_mutex_unlock(&module->waiting_lock);
-        if (!peer)
-            return events;
-        events += ring_read(peer);
+        events += peer ? ring_read(peer) : 0;
     }
+    return events;
 }
 
 int verbs_slots_read_all(struct verbs_module *module)
 {
-    uint32_t count = atomic_load_explicit(&module->peer_count, memory_order_acquire);
+    verbs_peer_t *peer;
     int events = 0;
 
-    for (uint32_t i = 0; module->slot_depth != 0 && i < count; i++)
-        events += ring_read(verbs_peer_at(module, i));
+    for (uint32_t i = 0; module->slot_depth != 0 && (peer = verbs_peer_at(module, i)); i++)
+        events += ring_read(peer);
     return events;
 }

@@ -110,7 +110,6 @@ static int peer_post_pending(verbs_peer_t *peer)
     int events = 0;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    peer->queued = false;
     while (verbs_peer_state(peer) == PEER_READY && !opal_list_is_empty(&peer->pending)) {
         struct verbs_work *work = (struct verbs_work *) opal_list_get_first(&peer->pending);
 
@@ -135,11 +134,11 @@ static int peer_post_pending(verbs_peer_t *peer)
 
 int verbs_submit_waiting(struct verbs_module *module)
 {
-    uint32_t peers = atomic_load_explicit(&module->waiting_count, memory_order_relaxed);
+    uint32_t peers = peer_list_count(&module->waiting);
     int events = 0;
 
     while (peers-- > 0) {
-        verbs_peer_t *peer = verbs_queue_take_waiting(module);
+        verbs_peer_t *peer = peer_list_take(&module->waiting);
 
         if (!peer)
             break;

@@ -12,6 +12,7 @@
 #include "btl/verbs/slot_ring.h"
 #include "common/compat/fragment.h"
 #include "common/compat/param.h"
+#include "common/compat/peer_list.h"
 #include "common/compat/threads.h"
 #include "common/lane/attr.h"
 #include "multilane/extension.h"
@@ -92,14 +93,14 @@ struct verbs_slots_address {
     uint32_t depth;
 };
 
-/* Of one connection; under the peer's lock but for `expected`. */
+/* Of one connection; under the peer's lock. */
 struct verbs_slots {
     struct slot_ring *ring; /* ours; it and its region live as long as the peer */
     struct ibv_mr *region;
     uint32_t read;     /* slots of ours that we have read, */
     uint32_t told;     /* and as the peer knows it */
     uint32_t written;  /* slots of the peer's that we have written */
-    uint32_t expected; /* under the module's waiting_lock: messages waited for that may be slots */
+    uint32_t expected; /* messages waited for that may be slots */
     uint32_t their_key;
     uint32_t their_depth; /* 0: nothing is written there */
     uint64_t their_address;
@@ -165,7 +166,6 @@ struct mca_btl_base_endpoint_t {
     /* Guards all down to `pending`. Taken inside the module's lock, never around it. */
     opal_mutex_t lock;
     _Atomic uint8_t state; /* enum peer_state; see verbs_peer_state */
-    bool queued;           /* in the module's list of peers that have something pending */
     uint8_t unsignaled;    /* messages posted since the last one that will be reported */
     uint32_t reports_due;  /* messages and works that will be reported */
     uint32_t send_room;    /* free entries of the send queue */
@@ -194,8 +194,7 @@ struct mca_btl_base_endpoint_t {
     uint64_t greet_begun_ms;
     uint64_t greet_next_ms;
     uint32_t greet_pause_ms;
-    uint32_t greeting_place; /* in module->greeting; under module->waiting_lock */
-    uint32_t their_port;     /* index in its record */
+    uint32_t their_port; /* index in its record */
 
     struct verbs_module *module;
     uint32_t index; /* in the module's table */
@@ -204,6 +203,8 @@ struct mca_btl_base_endpoint_t {
     bool known;        /* by btl_add_procs */
 
     struct verbs_slots slots;
+
+    struct peer_place waiting, expecting, greeting; /* in the module's lists */
 
     /* Of the connection that failed; under `lock`. */
     bool was_ready;       /* it carried something */
@@ -296,18 +297,12 @@ struct verbs_module {
     uint32_t *places;     /* indices plus 1, by a hash of the peers' names; 0: free */
     uint32_t place_count; /* a power of two, at least twice the peers */
 
-    opal_mutex_t waiting_lock; /* guards the three arrays; taken inside a peer's lock */
-    verbs_peer_t **waiting;    /* peers with something pending and a connection */
-    verbs_peer_t **expecting;  /* peers that may write a slot that a message is expected in */
-    verbs_peer_t **greeting;   /* peers that are greeted again until they answer */
-    _Atomic uint32_t expecting_count;
-    uint32_t slot_depth; /* of each peer's FIFO; 0: none has one */
+    struct peer_list waiting;   /* peers with something pending and a connection, */
+    struct peer_list expecting; /* that may write a slot that a message is expected in, */
+    struct peer_list greeting;  /* and that are greeted again until they answer */
+    uint32_t slot_depth;        /* of each peer's FIFO; 0: none has one */
     _Atomic uint64_t slots_written;
     _Atomic uint64_t slots_read;
-    uint32_t waiting_room;
-    _Atomic uint32_t waiting_count;
-    _Atomic uint32_t greeting_count;
-    uint32_t greet_next; /* the place that is greeted first; for the thread that polls */
 
     _Atomic bool polling; /* set by the one thread that polls the completion queues */
     uint32_t round;
@@ -402,6 +397,8 @@ uint64_t verbs_now_ms(void);
 /* --- peers and their send queues ------------------------------------------------------------- */
 
 /* peer.c */
+/* The table and the lists of peers of a new module. */
+void verbs_peers_open(struct verbs_module *module);
 verbs_peer_t *verbs_peer_at(struct verbs_module *module, uint32_t index);
 /* Under module->lock. */
 verbs_peer_t *verbs_peer_find(struct verbs_module *module, const opal_process_name_t *name);
@@ -414,8 +411,6 @@ static inline enum peer_state verbs_peer_state(const verbs_peer_t *peer)
 }
 
 void verbs_peer_state_set(verbs_peer_t *peer, enum peer_state state);
-/* The peer that is greeted at that place; beyond the last one, the first. NULL: none is greeted. */
-verbs_peer_t *verbs_peer_greeted(struct verbs_module *module, uint32_t *place);
 
 /* cache.c: registrations of memory of the host. */
 int verbs_cache_open(struct verbs_module *module);
@@ -497,8 +492,6 @@ void verbs_queue_ended(verbs_peer_t *peer, const struct verbs_work *work);
 void verbs_queue_reported(verbs_peer_t *peer, uint32_t count);
 /* The next round of progress posts the peer's pending works. */
 void verbs_queue_wake(verbs_peer_t *peer);
-/* Takes one peer off the list of those to be woken; NULL: none. */
-verbs_peer_t *verbs_queue_take_waiting(struct verbs_module *module);
 /* Ends the peer's pending works with an error, but those to be returned. */
 void verbs_queue_fail_pending(verbs_peer_t *peer);
 
@@ -556,7 +549,7 @@ bool verbs_pair_connect(verbs_peer_t *peer, const struct verbs_end *other);
 bool verbs_pair_to_itself(verbs_peer_t *peer);
 /* One that failed becomes IDLE, if the last connection is wholly over. */
 bool verbs_peer_renew(verbs_peer_t *peer);
-/* Frees all peers, with no lock held. */
+/* Frees all peers and what verbs_peers_open has made, with no lock held. */
 void verbs_peers_close(struct verbs_module *module);
 
 /* greeter.c; more in greeting.h. */

@@ -9,6 +9,7 @@ libmultilane_compat_la_SOURCES += \
 	common/compat/layout.h \
 	common/compat/library_calls.c common/compat/library_calls.h \
 	common/compat/osc.h \
+	common/compat/peer_list.c common/compat/peer_list.h \
 	common/compat/modex.c common/compat/modex.h \
 	common/compat/named.c common/compat/named.h \
 	common/compat/tsan.h \

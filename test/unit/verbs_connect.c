@@ -296,8 +296,7 @@ static void begin(void)
     module.srq = &shared_queue;
     device.buffers_most = BUFFERS_MOST;
     atomic_init(&module.send_cq_room, PLACES);
-    OBJ_CONSTRUCT(&module.lock, opal_mutex_t);
-    OBJ_CONSTRUCT(&module.waiting_lock, opal_mutex_t);
+    verbs_peers_open(&module);
     verbs.depth.requests = DEPTH;
     verbs.record = (struct verbs_record){.version = VERBS_RECORD_VERSION, .port_count = 1};
     verbs.modules[0] = &module;
@@ -313,11 +312,6 @@ static void end(void)
     verbs_peers_close(&module);
     verbs_greeter_close(&module);
     verbs_receives_close(&module);
-    free(module.waiting);
-    free(module.expecting);
-    free(module.greeting);
-    OBJ_DESTRUCT(&module.waiting_lock);
-    OBJ_DESTRUCT(&module.lock);
 }
 
 /* More rounds than lie between two looks at anything. */
@@ -940,8 +934,7 @@ static void routes_to_a_process_are_asked_for_once(void)
 
         if (i != 0) {
             memset(it, 0, sizeof(*it));
-            OBJ_CONSTRUCT(&it->lock, opal_mutex_t);
-            OBJ_CONSTRUCT(&it->waiting_lock, opal_mutex_t);
+            verbs_peers_open(it);
         }
         it->port_index = i;
         CHECK(verbs_add_procs(&it->super, 1, procs, &peers[i], NULL) == OPAL_SUCCESS && peers[i] &&
@@ -949,12 +942,8 @@ static void routes_to_a_process_are_asked_for_once(void)
               "port %u has no lane to its partner", i);
     }
     CHECK(routes_asked == PORTS * PORTS, "%u questions for %d pairs", routes_asked, PORTS * PORTS);
-    for (unsigned i = 0; i < PORTS - 1; i++) {
+    for (unsigned i = 0; i < PORTS - 1; i++)
         verbs_peers_close(&others[i]);
-        free(others[i].waiting);
-        free(others[i].expecting);
-        free(others[i].greeting);
-    }
     end();
 }
 

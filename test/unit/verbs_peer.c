@@ -189,8 +189,7 @@ static void begin(bool reports_all)
     device.reports_all = reports_all;
     device.due_count = 0;
     atomic_init(&module.send_cq_room, PLACES);
-    OBJ_CONSTRUCT(&module.lock, opal_mutex_t);
-    OBJ_CONSTRUCT(&module.waiting_lock, opal_mutex_t);
+    verbs_peers_open(&module);
 }
 
 static void end(void)
@@ -747,7 +746,6 @@ static void many_peers_are_cheap(void)
     }
     CHECK(longest_search() <= 32, "%u steps", longest_search());
     size_t bytes = module.place_count * sizeof(module.places[0]) +
-                   module.waiting_room * 3 * sizeof(verbs_peer_t *) +
                    MANY * (sizeof(verbs_peer_t) + sizeof(verbs_peer_t *));
     CHECK(bytes / MANY <= 1024, "%zu bytes for each", bytes / MANY);
     /* Only those that are greeted are looked at. */
@@ -755,11 +753,13 @@ static void many_peers_are_cheap(void)
         verbs_peer_state_set(verbs_peer_at(&module, i * 100), PEER_GREETING);
     for (uint32_t i = 0; i < 50; i++)
         verbs_peer_state_set(verbs_peer_at(&module, i * 200), PEER_IDLE);
-    CHECK(module.greeting_count == 50, "%u", module.greeting_count);
-    for (uint32_t place = 0; place < 50; place++)
-        CHECK(verbs_peer_greeted(&module, &place)->state == PEER_GREETING, "place %u", place);
-    uint32_t beyond = 50;
-    CHECK(verbs_peer_greeted(&module, &beyond) && beyond == 0, "place %u", beyond);
+    CHECK(peer_list_count(&module.greeting) == 50, "%u", peer_list_count(&module.greeting));
+    const verbs_peer_t *first = peer_list_first(&module.greeting);
+    for (uint32_t turn = 0; turn < 50; turn++) {
+        const verbs_peer_t *peer = peer_list_turn(&module.greeting);
+        CHECK(peer->state == PEER_GREETING && (turn == 0) == (peer == first), "turn %u", turn);
+    }
+    CHECK(peer_list_take(&module.greeting) == first, "the first comes after the last");
     end();
 }
 
