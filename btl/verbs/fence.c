@@ -175,41 +175,6 @@ int verbs_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer)
 
 /* --- by another lane --- */
 
-/* What a greeting about a fence says, as Multilane's PML carries it. */
-struct fence_note {
-    uint16_t version;
-    uint16_t kind;
-    uint32_t from_port;
-    uint32_t to_port;
-    uint32_t qpn;
-    uint32_t heard_qpn;
-    opal_process_name_t from;
-    uint64_t to_nonce;
-    uint64_t from_nonce;
-    uint64_t received;
-};
-
-_Static_assert(sizeof(struct fence_note) <= MULTILANE_FENCE_NOTE_BYTES, "it fits");
-
-static size_t note_write(const struct greeting *greeting, void *note)
-{
-    struct fence_note out;
-
-    memset(&out, 0, sizeof(out));
-    out.version = greeting->version;
-    out.kind = greeting->kind;
-    out.from_port = greeting->from_port;
-    out.to_port = greeting->to_port;
-    out.qpn = greeting->end.qpn;
-    out.heard_qpn = greeting->heard_qpn;
-    out.from = greeting->from;
-    out.to_nonce = greeting->to_nonce;
-    out.from_nonce = greeting->from_nonce;
-    out.received = greeting->received;
-    memcpy(note, &out, sizeof(out));
-    return sizeof(out);
-}
-
 size_t verbs_fence_note(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *note)
 {
     struct greeting greeting;
@@ -219,33 +184,25 @@ size_t verbs_fence_note(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *no
     bool asks = verbs_peer_is_unfenced(peer);
     question_fill(peer, &greeting);
     OPAL_THREAD_UNLOCK(&peer->lock);
-    return asks ? note_write(&greeting, note) : 0;
+    if (asks)
+        memcpy(note, &greeting, GREETING_FENCE_BYTES);
+    return asks ? GREETING_FENCE_BYTES : 0;
 }
 
 size_t verbs_fence_note_heard(const void *note, size_t length, void *answer)
 {
-    struct greeting heard, reply;
-    struct fence_note in;
+    struct greeting heard = {.kind = 0}, reply;
 
-    memcpy(&in, note, length < sizeof(in) ? length : sizeof(in));
-    if (length != sizeof(in) || in.version != GREETING_VERSION ||
-        in.to_nonce != verbs.record.nonce || in.from_nonce == verbs.record.nonce)
+    if (length != GREETING_FENCE_BYTES)
         return 0;
-    memset(&heard, 0, sizeof(heard));
-    heard.version = in.version;
-    heard.kind = in.kind;
-    heard.bytes = sizeof(heard);
-    heard.from_port = in.from_port;
-    heard.to_port = in.to_port;
-    heard.end.qpn = in.qpn;
-    heard.heard_qpn = in.heard_qpn;
-    heard.from = in.from;
-    heard.to_nonce = in.to_nonce;
-    heard.from_nonce = in.from_nonce;
-    heard.received = in.received;
-    if (in.kind == GREETING_FENCED)
+    memcpy(&heard, note, length);
+    if (heard.version != GREETING_VERSION || heard.to_nonce != verbs.record.nonce ||
+        heard.from_nonce == verbs.record.nonce)
+        return 0;
+    if (heard.kind == GREETING_FENCED)
         verbs_fenced_heard(&heard);
-    if (in.kind != GREETING_FENCE || !fence_answer(&heard, &reply))
+    if (heard.kind != GREETING_FENCE || !fence_answer(&heard, &reply))
         return 0;
-    return note_write(&reply, answer);
+    memcpy(answer, &reply, length);
+    return length;
 }

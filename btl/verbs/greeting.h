@@ -5,7 +5,7 @@
 
 #include "btl/verbs/verbs.h"
 
-#define GREETING_VERSION 4u
+#define GREETING_VERSION 5u
 /* Buffers for datagrams, which share the port's completion queues. One to come that finds none is
  * lost, and sent again after a pause: a job's first exchange brings one of each process. */
 #define GREETINGS_IN  512u
@@ -25,15 +25,21 @@ struct greeting {
     uint64_t to_nonce;   /* of the process it is for */
     uint64_t from_nonce; /* of the sender */
     opal_process_name_t from;
+    uint64_t received;  /* of a fence: messages of the connection that it is about that have come to
+                           the sender, and no others will; or COUNT_UNKNOWN */
     uint32_t from_port; /* the lane is that of this port of the sender (index in its record) */
     uint32_t to_port;   /* and of this port of the receiver */
-    struct verbs_end end;
     uint32_t heard_qpn; /* the receiver's queue pair; 0: nothing was heard of it yet */
     uint32_t is_sure;   /* the sender knows that the receiver's queue pair is ready */
+    struct verbs_end end;
     struct verbs_slots_address slots; /* of the sender's end */
-    uint64_t received; /* of a fence: messages of the connection that it is about that have come to
-                          the sender, and no others will; or COUNT_UNKNOWN */
 };
+
+/* What one about a fence says: all up to the sender's queue pair. Multilane's PML carries it too.
+ */
+#define GREETING_FENCE_BYTES (offsetof(struct greeting, end.qpn) + sizeof(uint32_t))
+
+_Static_assert(GREETING_FENCE_BYTES <= MULTILANE_FENCE_NOTE_BYTES, "it fits a note");
 
 enum sending {
     SENDING_DONE,

@@ -129,11 +129,11 @@ struct verbs_returns {
 
 /* One end: what the other end needs to connect its queue pair with this one. Part of a greeting. */
 struct verbs_end {
-    struct verbs_port port;
     uint32_t qpn;
     uint32_t psn;
     uint32_t index; /* what the other end puts into its messages, so that they are found here */
     uint32_t read_depth; /* gets under way that this end answers */
+    struct verbs_port port;
 };
 
 /* --- peers --- */
