@@ -240,14 +240,15 @@ static bool is_behind(const char *path, const char *other)
     return other && (!path || strcmp(path, other) > 0);
 }
 
-void verbs_choice_order(const char *const *paths, size_t count, size_t *order)
+void verbs_choice_order(struct choice_device *devices, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
+        const struct choice_device device = devices[i];
         size_t at = i;
 
-        for (; at > 0 && is_behind(paths[order[at - 1]], paths[i]); at--)
-            order[at] = order[at - 1];
-        order[at] = i;
+        for (; at > 0 && is_behind(devices[at - 1].path, device.path); at--)
+            devices[at] = devices[at - 1];
+        devices[at] = device;
     }
 }
 
@@ -272,43 +273,22 @@ static void candidate_fill(struct candidate *it, const struct choice_address *mi
     it->gids[1] = swapped ? mine->gid : theirs->gid;
 }
 
-static bool is_better(const struct candidate *a, const struct candidate *b)
+/* Below 0: `a` is better. */
+static int candidate_compare(const void *first, const void *second)
 {
+    const struct candidate *a = first, *b = second;
     int order;
 
     if (a->far != b->far)
-        return a->far < b->far;
+        return a->far < b->far ? -1 : 1;
     if (a->megabits != b->megabits)
-        return a->megabits > b->megabits;
+        return a->megabits > b->megabits ? -1 : 1;
     if (a->worse != b->worse)
-        return a->worse < b->worse;
+        return a->worse < b->worse ? -1 : 1;
     if (a->better != b->better)
-        return a->better < b->better;
+        return a->better < b->better ? -1 : 1;
     order = memcmp(a->gids[0], b->gids[0], CHOICE_GID_BYTES);
-    return order != 0 ? order < 0 : memcmp(a->gids[1], b->gids[1], CHOICE_GID_BYTES) < 0;
-}
-
-/* The best pair of ports that have no partner yet; false: none is left. */
-static bool candidate_find(const struct choice_address *mine, size_t mine_count,
-                           const struct choice_address *theirs, size_t theirs_count,
-                           const size_t *my_order, const size_t *their_order, const int *pairs,
-                           const bool *taken, const bool (*fits)[CHOICE_PORTS_MAX],
-                           struct candidate *best)
-{
-    bool found = false;
-
-    for (size_t i = 0; i < mine_count; i++)
-        for (size_t j = 0; j < theirs_count; j++) {
-            struct candidate it = {.mine = my_order[i], .theirs = their_order[j]};
-
-            if (pairs[it.mine] != LEFT_ALONE || taken[it.theirs] || !fits[it.mine][it.theirs])
-                continue;
-            candidate_fill(&it, &mine[it.mine], &theirs[it.theirs], i, j);
-            if (!found || is_better(&it, best))
-                *best = it;
-            found = true;
-        }
-    return found;
+    return order != 0 ? order : memcmp(a->gids[1], b->gids[1], CHOICE_GID_BYTES);
 }
 
 /* A pair with less than this part of the fastest one's speed is left out. */
@@ -323,10 +303,10 @@ void verbs_choice_pair(const struct choice_address *mine, size_t mine_count,
                        const struct choice_address *theirs, size_t theirs_count,
                        const struct choice_rule *rule, uint32_t turn, int *pairs)
 {
-    size_t my_order[CHOICE_PORTS_MAX], their_order[CHOICE_PORTS_MAX], made = 0;
-    bool taken[CHOICE_PORTS_MAX] = {false}, fits[CHOICE_PORTS_MAX][CHOICE_PORTS_MAX];
+    struct candidate candidates[CHOICE_PORTS_MAX * CHOICE_PORTS_MAX];
+    size_t my_order[CHOICE_PORTS_MAX], their_order[CHOICE_PORTS_MAX], made = 0, count = 0;
+    bool taken[CHOICE_PORTS_MAX] = {false};
     uint32_t fastest = 0;
-    struct candidate best = {.mine = 0};
 
     if (mine_count > CHOICE_PORTS_MAX)
         mine_count = CHOICE_PORTS_MAX;
@@ -338,21 +318,26 @@ void verbs_choice_pair(const struct choice_address *mine, size_t mine_count,
     ports_order(mine, mine_count, most, turn, my_order);
     ports_order(theirs, theirs_count, most, turn, their_order);
     for (size_t i = 0; i < mine_count; i++) {
-        pairs[i] = LEFT_ALONE;
+        pairs[my_order[i]] = LEFT_ALONE;
         for (size_t j = 0; j < theirs_count; j++) {
-            fits[i][j] = !verbs_choice_refuses(&mine[i], &theirs[j], rule);
-            uint32_t slower =
-                mine[i].megabits < theirs[j].megabits ? mine[i].megabits : theirs[j].megabits;
-            if (fits[i][j] && slower > fastest)
-                fastest = slower;
+            struct candidate *it = &candidates[count];
+
+            *it = (struct candidate){.mine = my_order[i], .theirs = their_order[j]};
+            if (verbs_choice_refuses(&mine[it->mine], &theirs[it->theirs], rule))
+                continue;
+            candidate_fill(it, &mine[it->mine], &theirs[it->theirs], i, j);
+            fastest = it->megabits > fastest ? it->megabits : fastest;
+            count++;
         }
     }
-    while (candidate_find(mine, mine_count, theirs, theirs_count, my_order, their_order, pairs,
-                          taken, (const bool(*)[CHOICE_PORTS_MAX]) fits, &best)) {
-        bool is_slow = (uint64_t) best.megabits * SLOW_PART < fastest;
+    qsort(candidates, count, sizeof(candidates[0]), candidate_compare);
+    for (const struct candidate *it = candidates; it < candidates + count; it++) {
+        bool is_slow = (uint64_t) it->megabits * SLOW_PART < fastest;
 
-        taken[best.theirs] = true;
-        pairs[best.mine] = is_slow ? LEFT_SLOW : made == most ? LEFT_ENOUGH : (int) best.theirs;
-        made += pairs[best.mine] >= 0;
+        if (pairs[it->mine] != LEFT_ALONE || taken[it->theirs])
+            continue;
+        taken[it->theirs] = true;
+        pairs[it->mine] = is_slow ? LEFT_SLOW : made == most ? LEFT_ENOUGH : (int) it->theirs;
+        made += pairs[it->mine] >= 0;
     }
 }

@@ -106,9 +106,15 @@ void verbs_choice_pair(const struct choice_address *mine, size_t mine_count,
 /* The most ports of one process. */
 #define CHOICE_PORTS_MAX 16
 
-/* The indices of devices by where sysfs has them, so that a node's first port is that of the next
- * node too: PCI addresses are of one length, and libibverbs' order follows names. Those without a
- * path (null; soft RoCE) come behind, in the order given. */
-void verbs_choice_order(const char *const *paths, size_t count, size_t *order);
+/* A device, and where sysfs has it. */
+struct choice_device {
+    void *device;
+    char *path;
+};
+
+/* Orders devices by their paths, so that a node's first port is that of the next node too: PCI
+ * addresses are of one length, and libibverbs' order follows names. Those without a path (null;
+ * soft RoCE) come behind, in the order given. */
+void verbs_choice_order(struct choice_device *devices, size_t count);
 
 #endif

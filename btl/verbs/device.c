@@ -375,12 +375,10 @@ static void module_describe(struct verbs_module *module, const struct ibv_device
     module->max_pairs = device->max_qp;
     module->soft = device->vendor_id == SOFT_ROCE_VENDOR;
     module->atomics = device->atomic_cap != IBV_ATOMIC_NONE;
-    module->global_atomics = device->atomic_cap == IBV_ATOMIC_GLOB;
     /* Some drivers compare each with the limit of the other. */
-    module->read_depth_out = smaller((uint64_t) device->max_qp_init_rd_atom,
-                                     smaller((uint64_t) device->max_qp_rd_atom, READ_DEPTH_MAX));
-    module->read_depth_in = module->read_depth_out;
-    if (module->read_depth_out == 0) { /* atomics are reads too */
+    module->read_depth = smaller((uint64_t) device->max_qp_init_rd_atom,
+                                 smaller((uint64_t) device->max_qp_rd_atom, READ_DEPTH_MAX));
+    if (module->read_depth == 0) { /* atomics are reads too */
         module->atomics = false;
         btl->btl_flags &= ~(uint32_t) MCA_BTL_FLAGS_GET;
         btl->btl_get = NULL;
@@ -396,7 +394,7 @@ static void module_describe(struct verbs_module *module, const struct ibv_device
         btl->btl_atomic_flags = 0;
         btl->btl_atomic_fop = NULL;
         btl->btl_atomic_cswap = NULL;
-    } else if (module->global_atomics) {
+    } else if (device->atomic_cap == IBV_ATOMIC_GLOB) { /* with regard to the processor as well */
         btl->btl_atomic_flags |= MCA_BTL_ATOMIC_SUPPORTS_GLOB;
     }
 }
@@ -583,27 +581,22 @@ static void names_append(char *names, size_t room, const char *name)
 /* In the order that their ports are to have; without memory in the one given. */
 static void devices_order(struct ibv_device **devices, int count)
 {
-    char **paths = calloc((size_t) count + 1, sizeof(*paths));
-    size_t *order = calloc((size_t) count + 1, sizeof(*order));
-    struct ibv_device **given = calloc((size_t) count + 1, sizeof(*given));
+    struct choice_device *found = calloc((size_t) count + 1, sizeof(*found));
 
-    for (int i = 0; paths && i < count; i++) {
+    if (!found)
+        return;
+    for (int i = 0; i < count; i++) {
         char link[sizeof(devices[i]->ibdev_path) + sizeof("/device")];
 
         snprintf(link, sizeof(link), "%s/device", devices[i]->ibdev_path);
-        paths[i] = realpath(link, NULL);
+        found[i] = (struct choice_device){devices[i], realpath(link, NULL)};
     }
-    if (paths && order && given) {
-        verbs_choice_order((const char *const *) paths, (size_t) count, order);
-        memcpy(given, devices, (size_t) count * sizeof(*given));
-        for (int i = 0; i < count; i++)
-            devices[i] = given[order[i]];
+    verbs_choice_order(found, (size_t) count);
+    for (int i = 0; i < count; i++) {
+        devices[i] = found[i].device;
+        free(found[i].path);
     }
-    for (int i = 0; paths && i < count; i++)
-        free(paths[i]);
-    free(paths);
-    free(order);
-    free(given);
+    free(found);
 }
 
 void verbs_device_open_all(const mca_btl_base_module_t *model)

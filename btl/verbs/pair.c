@@ -108,7 +108,7 @@ void verbs_pair_end(const verbs_peer_t *peer, struct verbs_end *end)
     end->qpn = atomic_load_explicit(&peer->qpn, memory_order_relaxed);
     end->psn = peer->my_psn;
     end->index = peer->index;
-    end->read_depth = module->read_depth_in;
+    end->read_depth = module->read_depth;
 }
 
 bool verbs_pair_connect(verbs_peer_t *peer, const struct verbs_end *other)
@@ -120,7 +120,7 @@ bool verbs_pair_connect(verbs_peer_t *peer, const struct verbs_end *other)
             other->port.mtu < (uint32_t) module->mtu ? (enum ibv_mtu) other->port.mtu : module->mtu,
         .dest_qp_num = other->qpn,
         .rq_psn = other->psn,
-        .max_dest_rd_atomic = (uint8_t) module->read_depth_in,
+        .max_dest_rd_atomic = (uint8_t) module->read_depth,
         .min_rnr_timer = RECEIVER_NOT_READY_CODE,
     };
 
@@ -136,7 +136,7 @@ bool verbs_pair_connect(verbs_peer_t *peer, const struct verbs_end *other)
         .retry_cnt = (uint8_t) verbs.retry_count,
         .rnr_retry = 7, /* without end: a receiver without buffers is slow, not lost */
         .sq_psn = peer->my_psn,
-        .max_rd_atomic = (uint8_t) smaller(module->read_depth_out, other->read_depth),
+        .max_rd_atomic = (uint8_t) smaller(module->read_depth, other->read_depth),
     };
     return ibv_modify_qp(peer->qp, &attributes,
                          IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |

@@ -260,13 +260,11 @@ struct verbs_module {
     uint32_t gid_index;
     uint16_t pkey_index;
     enum ibv_mtu mtu;
-    uint32_t read_depth_out; /* gets and atomics under way that the device allows us, */
-    uint32_t read_depth_in;  /* and those toward us */
+    uint32_t read_depth; /* gets and atomics under way that the device allows us, and toward us */
     uint32_t inline_max;
     uint32_t device_group; /* other than 0 where the device has more ports of ours */
     bool soft;             /* soft RoCE: the processor does it all */
     bool atomics;
-    bool global_atomics; /* atomic with regard to the processor as well */
 
     struct ibv_cq *send_cq;
     struct ibv_cq *receive_cq;

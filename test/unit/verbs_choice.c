@@ -432,15 +432,18 @@ static void equal_ports_are_used_in_turn(void)
 /* Names follow the order in which drivers found the adapters; their places stay. */
 static void devices_are_ordered_by_their_places(void)
 {
-    static const char *const paths[] = {NULL, "/sys/devices/pci0000:80/0000:80:02.0/0000:82:00.0",
-                                        "/sys/devices/pci0000:00/0000:00:02.0/0000:03:00.1",
-                                        "/sys/devices/pci0000:00/0000:00:02.0/0000:03:00.0", NULL};
-    static const size_t wanted[] = {3, 2, 1, 0, 4};
-    size_t order[5];
+    struct choice_device devices[] = {
+        {"fourth", NULL},
+        {"third", (char[]){"/sys/devices/pci0000:80/0000:80:02.0/0000:82:00.0"}},
+        {"second", (char[]){"/sys/devices/pci0000:00/0000:00:02.0/0000:03:00.1"}},
+        {"first", (char[]){"/sys/devices/pci0000:00/0000:00:02.0/0000:03:00.0"}},
+        {"fifth", NULL}};
+    static const char *const wanted[] = {"first", "second", "third", "fourth", "fifth"};
 
-    verbs_choice_order(paths, 5, order);
-    HOLDS(memcmp(order, wanted, sizeof(wanted)) == 0);
-    verbs_choice_order(paths, 0, order);
+    verbs_choice_order(devices, 5);
+    for (size_t i = 0; i < 5; i++)
+        HOLDS(strcmp(devices[i].device, wanted[i]) == 0);
+    verbs_choice_order(devices, 0);
 }
 
 int main(void)
