@@ -275,7 +275,6 @@ static bool peer_close(sock_peer_t *peer, void *context)
     sock_queue_take(peer, &works);
     OPAL_THREAD_UNLOCK(&peer->lock);
     sock_works_complete(&works, OPAL_ERR_UNREACH);
-    OBJ_DESTRUCT(&works);
     return true;
 }
 

@@ -98,12 +98,6 @@ static int attributes(mca_btl_base_module_t *btl, sock_peer_t *peer,
     return OPAL_SUCCESS;
 }
 
-static int poll_peer(mca_btl_base_module_t *btl, sock_peer_t *peer)
-{
-    (void) btl;
-    return sock_progress_peer(peer);
-}
-
 static void check_by(bool (*is_right)(mca_btl_base_module_t *btl, sock_peer_t *peer, uint8_t tag,
                                       const void *bytes, size_t length))
 {
@@ -114,7 +108,7 @@ static void check_by(bool (*is_right)(mca_btl_base_module_t *btl, sock_peer_t *p
 MULTILANE_EXTENSION_DEFINE(sock) = {
     MULTILANE_EXTENSION_HEAD,
     .attributes = attributes,
-    .poll = poll_peer,
+    .poll = sock_progress_peer,
     .fence = sock_fence,
     .fence_ask = sock_fence_note,
     .fence_hear = sock_fence_note_heard,

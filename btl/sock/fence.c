@@ -15,7 +15,7 @@ struct fence_note {
     uint32_t session;
     uint32_t have; /* frames that the sender of this note has received in that session */
     uint32_t to_rail, from_rail;
-    struct greeting_name from;
+    opal_process_name_t from;
 };
 
 _Static_assert(sizeof(struct fence_note) <= MULTILANE_FENCE_NOTE_BYTES, "it fits");
@@ -35,14 +35,13 @@ int sock_fence(mca_btl_base_module_t *btl, sock_peer_t *peer)
 static size_t note_write(const sock_peer_t *peer, enum note_kind kind, uint32_t session,
                          uint32_t have, uint32_t to_rail, void *note)
 {
-    const opal_process_name_t *us = &opal_proc_local_get()->proc_name;
     const struct fence_note out = {.version = NOTE_VERSION,
                                    .kind = (uint16_t) kind,
                                    .session = session,
                                    .have = have,
                                    .to_rail = to_rail,
                                    .from_rail = peer->module->rail,
-                                   .from = {.job = us->jobid, .rank = us->vpid}};
+                                   .from = opal_proc_local_get()->proc_name};
 
     memcpy(note, &out, sizeof(out));
     return sizeof(out);
@@ -66,7 +65,7 @@ static bool session_is_over(sock_peer_t *peer, const struct fence_note *ask, uin
 {
     bool is_past = (int32_t) (peer->session - ask->session) > 0;
 
-    *have = is_past ? sock_peer_past_have(peer, ask->session) : peer->have;
+    *have = !is_past ? peer->have : peer->past_session == ask->session ? peer->past_have : 0;
     if (is_past || peer->session != ask->session)
         return is_past;
     sock_peer_fenced(peer, ask->have);
@@ -78,7 +77,6 @@ static bool session_is_over(sock_peer_t *peer, const struct fence_note *ask, uin
 size_t sock_fence_note_heard(const void *note, size_t length, void *answer)
 {
     struct fence_note in;
-    opal_process_name_t from;
     size_t answered = 0;
     uint32_t have;
 
@@ -86,10 +84,7 @@ size_t sock_fence_note_heard(const void *note, size_t length, void *answer)
     if (length != sizeof(in) || in.version != NOTE_VERSION)
         return 0;
     struct sock_module *module = sock_module_of_rail(in.to_rail);
-    memset(&from, 0, sizeof(from));
-    from.jobid = in.from.job;
-    from.vpid = in.from.rank;
-    sock_peer_t *peer = module ? sock_peer_find(module, &from) : NULL;
+    sock_peer_t *peer = module ? sock_peer_find(module, &in.from) : NULL;
     if (!peer)
         return 0;
     OPAL_THREAD_LOCK(&peer->lock);

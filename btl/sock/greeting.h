@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "btl/sock/seal.h"
+#include "opal/util/proc.h"
 
 #define GREETING_MAGIC   UINT64_C(0x0a6b636f734c4d89) /* 0x89 "MLsock" and a line feed */
 #define GREETING_VERSION 2u
@@ -28,15 +29,11 @@ enum greeting_kind {
     GREETING_LATER /* not now: call again */
 };
 
-struct greeting_name {
-    uint32_t job, rank;
-};
-
 struct greeting {
     uint64_t magic;
     uint32_t version;
     uint32_t kind; /* enum greeting_kind */
-    struct greeting_name from, to;
+    opal_process_name_t from, to;
     uint32_t from_rail, to_rail; /* of the addresses in the two records */
     uint32_t session;            /* each end counts how often the lane was given up */
     uint32_t call;               /* the caller's number of this attempt */

@@ -166,7 +166,8 @@ static uint32_t links_count(sock_peer_t *first)
 static bool may_grow(sock_peer_t *first, uint32_t links)
 {
     return sock.links == 0 && !first->growth.has_ended && links > 0 &&
-           links <= sock_links_most(&first->module->super, first) && sock_links_are_taken() &&
+           links <= sock_links_most(&first->module->super, first) &&
+           atomic_load_explicit(&sock.links_are_taken, memory_order_relaxed) &&
            much_waits(first, links);
 }
 

@@ -5,9 +5,10 @@
 #include "btl/sock/sock.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "common/compat/component.h"
 
 #define GUESTS_MOST 64u
 #define GUEST_MS    5000u
@@ -112,19 +113,13 @@ void sock_listener_event(struct sock_socket *socket)
 /* The peer that a greeting names as its sender; NULL: it is not for this module, or no memory. */
 static sock_peer_t *peer_of(const struct sock_socket *guest)
 {
-    const opal_process_name_t *us = &opal_proc_local_get()->proc_name;
     const struct greeting *heard = &guest->heard;
-    opal_process_name_t from;
-
     const uint32_t nth = heard->to_rail / ADDRESSES_MAX;
 
-    if (heard->to.job != us->jobid || heard->to.rank != us->vpid || nth >= SOCK_LINKS_MAX ||
-        heard->to_rail != sock_rail(guest->module->address, nth))
+    if (!component_names_equal(&heard->to, &opal_proc_local_get()->proc_name) ||
+        nth >= SOCK_LINKS_MAX || heard->to_rail != sock_rail(guest->module->address, nth))
         return NULL;
-    memset(&from, 0, sizeof(from));
-    from.jobid = heard->from.job;
-    from.vpid = heard->from.rank;
-    sock_peer_t *first = sock_peer_get(guest->module, &from);
+    sock_peer_t *first = sock_peer_get(guest->module, &heard->from);
     return first && nth > 0 ? sock_links_get(first, nth) : first;
 }
 

@@ -332,7 +332,6 @@ int sock_intake_read(sock_peer_t *peer, const char **broken)
     if (!taking.broken)
         word_give(peer, (size_t) count);
     sock_works_complete(&taking.done, OPAL_SUCCESS);
-    OBJ_DESTRUCT(&taking.done);
     *broken = taking.broken;
     if (taking.broken)
         peer->wrongs++;

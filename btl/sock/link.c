@@ -144,7 +144,6 @@ void sock_link_broke(sock_peer_t *peer, const char *why)
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
     sock_works_complete(&works, OPAL_ERR_UNREACH);
-    OBJ_DESTRUCT(&works);
 }
 
 /* The greeting is over: the other end has so many of our frames. */
@@ -177,7 +176,6 @@ static void link_begin(sock_peer_t *peer, struct sock_socket *socket, uint32_t h
         sock_links_begun(peer);
     sock_owners_tell(peer);
     sock_works_complete(&done, OPAL_SUCCESS);
-    OBJ_DESTRUCT(&done);
 }
 
 /* --- giving up --- */
@@ -220,7 +218,6 @@ static void attend(sock_peer_t *peer)
     OPAL_THREAD_UNLOCK(&peer->lock);
     snprintf(text, sizeof(text), "%s: %s", module->device, why);
     sock_works_complete(&works, OPAL_ERR_UNREACH);
-    OBJ_DESTRUCT(&works);
     if (tells)
         lane_lost(&module->super, proc, text);
 }
@@ -251,8 +248,6 @@ static void settle(sock_peer_t *peer)
                  OPAL_NAME_PRINT(peer->name), peer->module->device);
         sock_works_complete(&works, OPAL_ERR_UNREACH);
     }
-    OBJ_DESTRUCT(&works);
-    OBJ_DESTRUCT(&done);
 }
 
 void sock_link_return_to(mca_btl_base_module_t *btl, sock_peer_t *peer, multilane_returned returned,
@@ -269,23 +264,17 @@ void sock_link_return_to(mca_btl_base_module_t *btl, sock_peer_t *peer, multilan
         sock_queue_drop(peer, &works);
     OPAL_THREAD_UNLOCK(&peer->lock);
     sock_works_complete(&works, OPAL_ERR_UNREACH);
-    OBJ_DESTRUCT(&works);
 }
 
 /* --- greetings --- */
-
-static struct greeting_name name_of(const opal_process_name_t *name)
-{
-    return (struct greeting_name){.job = name->jobid, .rank = name->vpid};
-}
 
 static void greeting_fill(const sock_peer_t *peer, enum greeting_kind kind,
                           const struct sock_socket *socket, uint32_t their_rail, uint32_t call,
                           struct greeting *greeting)
 {
     *greeting = (struct greeting){.kind = (uint32_t) kind,
-                                  .from = name_of(&opal_proc_local_get()->proc_name),
-                                  .to = name_of(&peer->name),
+                                  .from = opal_proc_local_get()->proc_name,
+                                  .to = peer->name,
                                   .from_rail = peer->module->rail,
                                   .to_rail = their_rail,
                                   .session = peer->session,

@@ -70,11 +70,6 @@ sock_peer_t *sock_links_find(sock_peer_t *first, uint32_t nth)
     return module ? sock_peer_find(module, &first->name) : NULL;
 }
 
-bool sock_links_are_taken(void)
-{
-    return atomic_load_explicit(&sock.links_are_taken, memory_order_relaxed);
-}
-
 /* Of a rail that both ends have, and another node. */
 uint32_t sock_links_most(mca_btl_base_module_t *btl, sock_peer_t *first)
 {

@@ -49,11 +49,6 @@ void sock_peer_fenced(sock_peer_t *peer, uint32_t have)
     sock_peer_watch(peer);
 }
 
-uint32_t sock_peer_past_have(const sock_peer_t *peer, uint32_t session)
-{
-    return peer->past_session == session ? peer->past_have : 0;
-}
-
 bool sock_peer_is_unfenced(const sock_peer_t *peer)
 {
     return sock_peer_state(peer) == PEER_FAILED && peer->was_linked && !peer->fenced;

@@ -249,8 +249,9 @@ int sock_progress_all(void)
     return is_skipped() ? 0 : look();
 }
 
-int sock_progress_peer(sock_peer_t *peer)
+int sock_progress_peer(mca_btl_base_module_t *btl, sock_peer_t *peer)
 {
+    (void) btl;
     if (!polling_begin())
         return 0;
     int events = peer->link ? peer_read(peer) : 0; /* the general loop connects */

@@ -100,24 +100,6 @@ int sock_send_start(mca_btl_base_module_t *btl, sock_peer_t *peer,
     return status;
 }
 
-/* Packs a message into a work of ours. */
-static struct sock_work *work_of(mca_btl_base_module_t *btl, sock_peer_t *peer,
-                                 opal_convertor_t *convertor, const void *header,
-                                 size_t header_size, size_t payload_size)
-{
-    mca_btl_base_descriptor_t *descriptor = sock_work_alloc(
-        btl, peer, MCA_BTL_NO_ORDER, header_size + payload_size, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
-
-    if (!descriptor)
-        return NULL;
-    unsigned char *room = descriptor->des_segments[0].seg_addr.pval;
-    memcpy(room, header, header_size);
-    if (fragment_pack(convertor, room + header_size, payload_size))
-        return (struct sock_work *) descriptor;
-    sock_work_free(btl, descriptor);
-    return NULL;
-}
-
 int sock_send_immediate(mca_btl_base_module_t *btl, sock_peer_t *peer, opal_convertor_t *convertor,
                         void *header, size_t header_size, size_t payload_size, uint8_t order,
                         uint32_t flags, mca_btl_base_tag_t tag,
@@ -127,8 +109,10 @@ int sock_send_immediate(mca_btl_base_module_t *btl, sock_peer_t *peer, opal_conv
     bool takes =
         takes_at_once(peer, header_size + payload_size); /* before packing it for nothing */
     OPAL_THREAD_UNLOCK(&peer->lock);
-    struct sock_work *work =
-        takes ? work_of(btl, peer, convertor, header, header_size, payload_size) : NULL;
+    struct sock_work *work = NULL;
+    if (takes)
+        work = (struct sock_work *) fragment_copy(btl, peer, convertor, header, header_size,
+                                                  payload_size);
     int status = OPAL_ERR_OUT_OF_RESOURCE;
     if (work) {
         message_header(work, tag);

@@ -343,7 +343,7 @@ struct sock_state {
     sock_peer_t *_Atomic watched;  /* the peers that the clock matters to */
     _Atomic uint64_t clock_ms;     /* sock_now_ms; from 1 */
     _Atomic uint32_t link_changes; /* how often what sock_links_next says has changed */
-    _Atomic bool links_are_taken;  /* the PML asks for it; relaxed */
+    _Atomic bool links_are_taken;  /* the PML asks for it, ob1 does not; relaxed */
     _Atomic uint32_t empty_asks;   /* since the kernel had something to tell, or sock_expect */
     _Atomic uint32_t skips;        /* rounds to come in which nothing is looked at, */
     _Atomic uint64_t skips_ms;     /* while the system's clock says this */
@@ -422,8 +422,6 @@ void sock_peer_watch(sock_peer_t *peer);
 sock_peer_t *sock_peers_watched(void);
 /* Under its lock: the other end has closed this session, with so many frames received. */
 void sock_peer_fenced(sock_peer_t *peer, uint32_t have);
-/* Under its lock: frames received in that session, which is over. */
-uint32_t sock_peer_past_have(const sock_peer_t *peer, uint32_t session);
 /* Under its lock: it was given up here, and the other end may still send. */
 bool sock_peer_is_unfenced(const sock_peer_t *peer);
 /* Under its lock: begins a new session, with nothing sent or received. */
@@ -441,9 +439,10 @@ BTL_FUNCTION(free, sock_work_free);
 BTL_FUNCTION(prepare, sock_work_prepare);
 /* With no lock held: it has ended. */
 void sock_work_complete(struct sock_work *work, int status);
+/* The same of all in the list, which is destructed. */
 void sock_works_complete(opal_list_t *works, int status);
-/* The other end will not get them: messages of the PML go to `returned`, and all else ends with an
- * error. */
+/* The same where the other end will not get them: messages of the PML go to `returned`, and all
+ * else ends with an error. */
 void sock_works_return(opal_list_t *works, multilane_returned returned, void *context);
 
 /* --- sending --- */
@@ -549,8 +548,6 @@ sock_peer_t *sock_links_find(sock_peer_t *first, uint32_t nth);
 uint32_t sock_links_most(mca_btl_base_module_t *btl, sock_peer_t *first);
 bool sock_links_next(mca_btl_base_module_t *btl, sock_peer_t *first, uint32_t nth,
                      mca_btl_base_module_t **next, sock_peer_t **peer);
-/* Does the PML ask for them? ob1 does not. */
-bool sock_links_are_taken(void);
 /* P: one of them is connected, for the first time. */
 void sock_links_begun(sock_peer_t *peer);
 
@@ -607,8 +604,8 @@ static inline void sock_owners_tell(sock_peer_t *peer)
 
 /* progress.c */
 int sock_progress_all(void);
-/* One look at this peer alone. */
-int sock_progress_peer(sock_peer_t *peer);
+/* The extension's poll. */
+int sock_progress_peer(mca_btl_base_module_t *btl, sock_peer_t *peer);
 /* Until nothing is kept for the peer, or `limit_ms` are over. */
 void sock_progress_drain(sock_peer_t *peer, uint64_t limit_ms);
 

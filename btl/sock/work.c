@@ -105,6 +105,7 @@ void sock_works_return(opal_list_t *works, multilane_returned returned, void *co
 
     while ((work = (struct sock_work *) opal_list_remove_first(works)))
         sock_work_complete(work, work_return(work, returned, context));
+    OBJ_DESTRUCT(works);
 }
 
 void sock_works_complete(opal_list_t *works, int status)
@@ -113,4 +114,5 @@ void sock_works_complete(opal_list_t *works, int status)
 
     while ((work = (struct sock_work *) opal_list_remove_first(works)))
         sock_work_complete(work, status);
+    OBJ_DESTRUCT(works);
 }

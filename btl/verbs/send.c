@@ -23,8 +23,9 @@ static int immediate_inline(verbs_peer_t *peer, opal_convertor_t *convertor, con
         {.addr = (uint64_t) (uintptr_t) header, .length = (uint32_t) header_size},
         {.addr = (uint64_t) (uintptr_t) payload, .length = (uint32_t) payload_size}};
 
-    if (payload_size != 0 && !verbs_work_pack(convertor, payload, payload_size))
+    if (!fragment_pack(convertor, payload, payload_size))
         return OPAL_ERR_OUT_OF_RESOURCE;
+    verbs_work_copied(payload_size);
     return verbs_submit_inline(peer, parts, payload_size == 0 ? 1 : 2, tag);
 }
 
@@ -34,11 +35,6 @@ static int immediate_copied(mca_btl_base_module_t *btl, verbs_peer_t *peer,
                             opal_convertor_t *convertor, const void *header, size_t header_size,
                             size_t payload_size, mca_btl_base_tag_t tag)
 {
-    mca_btl_base_descriptor_t *descriptor;
-    struct verbs_work *work;
-    unsigned char *room;
-    int status = OPAL_ERR_OUT_OF_RESOURCE;
-
     if (verbs_peer_state(peer) != PEER_READY)
         return OPAL_ERR_OUT_OF_RESOURCE;
     OPAL_THREAD_LOCK(&peer->lock);
@@ -46,18 +42,15 @@ static int immediate_copied(mca_btl_base_module_t *btl, verbs_peer_t *peer,
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (is_full) /* before packing it for nothing */
         return OPAL_ERR_RESOURCE_BUSY;
-    descriptor = verbs_work_alloc(btl, peer, MCA_BTL_NO_ORDER, header_size + payload_size,
-                                  MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
-    if (!descriptor)
+    struct verbs_work *work = (struct verbs_work *) fragment_copy(btl, peer, convertor, header,
+                                                                  header_size, payload_size);
+    if (!work)
         return OPAL_ERR_OUT_OF_RESOURCE;
-    work = (struct verbs_work *) descriptor;
+    verbs_work_copied(payload_size);
     work->tag = tag;
-    room = descriptor->des_segments[0].seg_addr.pval;
-    memcpy(room, header, header_size);
-    if (payload_size == 0 || verbs_work_pack(convertor, room + header_size, payload_size))
-        status = verbs_submit_now(peer, work);
+    int status = verbs_submit_now(peer, work);
     if (status != OPAL_SUCCESS)
-        verbs_work_free(btl, descriptor);
+        verbs_work_free(btl, &work->base);
     return status;
 }
 

@@ -432,8 +432,12 @@ mca_btl_base_descriptor_t *verbs_work_in_place(mca_btl_base_module_t *btl, verbs
                                                mca_btl_base_registration_handle_t *registration,
                                                size_t header_bytes, const void *payload,
                                                size_t payload_bytes, uint32_t flags);
-/* Packs `size` bytes into `room`, and counts them. False: there are not so many. */
-bool verbs_work_pack(opal_convertor_t *convertor, void *room, size_t size);
+/* Counts payload that was packed into a fragment. */
+static inline void verbs_work_copied(size_t bytes)
+{
+    if (bytes != 0)
+        atomic_fetch_add_explicit(&verbs.copied_bytes, bytes, memory_order_relaxed);
+}
 /* A put, get or atomic; NULL: no memory. */
 struct verbs_work *verbs_work_get(struct verbs_module *module, enum work_kind kind, uint64_t remote,
                                   size_t size,

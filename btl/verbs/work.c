@@ -55,17 +55,6 @@ int verbs_work_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descr
     return OPAL_SUCCESS;
 }
 
-static void copied_count(size_t size)
-{
-    atomic_fetch_add_explicit(&verbs.copied_bytes, size, memory_order_relaxed);
-}
-
-bool verbs_work_pack(opal_convertor_t *convertor, void *room, size_t size)
-{
-    copied_count(size);
-    return fragment_pack(convertor, room, size);
-}
-
 mca_btl_base_descriptor_t *verbs_work_prepare(mca_btl_base_module_t *btl, verbs_peer_t *peer,
                                               opal_convertor_t *convertor, uint8_t order,
                                               size_t reserve, size_t *size, uint32_t flags)
@@ -74,7 +63,7 @@ mca_btl_base_descriptor_t *verbs_work_prepare(mca_btl_base_module_t *btl, verbs_
         fragment_prepare(btl, peer, convertor, order, reserve, size, flags, SIZE_MAX);
 
     if (OPAL_LIKELY(descriptor))
-        copied_count(*size);
+        verbs_work_copied(*size);
     return descriptor;
 }
 

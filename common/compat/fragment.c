@@ -101,6 +101,24 @@ bool fragment_pack(struct opal_convertor_t *convertor, void *room, size_t size)
            (opal_convertor_pack(convertor, &part, &parts, &packed) >= 0 && packed == size);
 }
 
+mca_btl_base_descriptor_t *fragment_copy(mca_btl_base_module_t *btl,
+                                         struct mca_btl_base_endpoint_t *peer,
+                                         struct opal_convertor_t *convertor, const void *header,
+                                         size_t header_bytes, size_t payload_bytes)
+{
+    mca_btl_base_descriptor_t *descriptor = btl->btl_alloc(
+        btl, peer, MCA_BTL_NO_ORDER, header_bytes + payload_bytes, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+
+    if (!descriptor)
+        return NULL;
+    unsigned char *room = descriptor->des_segments[0].seg_addr.pval;
+    memcpy(room, header, header_bytes);
+    if (fragment_pack(convertor, room + header_bytes, payload_bytes))
+        return descriptor;
+    btl->btl_free(btl, descriptor);
+    return NULL;
+}
+
 void fragment_end(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *peer,
                   mca_btl_base_descriptor_t *descriptor, bool tells, int status)
 {

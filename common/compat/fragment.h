@@ -56,6 +56,13 @@ mca_btl_base_descriptor_t *fragment_prepare(mca_btl_base_module_t *btl,
 /* Packs `size` bytes into `room`. False: there are not so many. */
 bool fragment_pack(struct opal_convertor_t *convertor, void *room, size_t size);
 
+/* A descriptor with a message of these two parts, which the BTL frees; NULL: no memory, or too few
+ * bytes to pack. */
+mca_btl_base_descriptor_t *fragment_copy(mca_btl_base_module_t *btl,
+                                         struct mca_btl_base_endpoint_t *peer,
+                                         struct opal_convertor_t *convertor, const void *header,
+                                         size_t header_bytes, size_t payload_bytes);
+
 /* The message has ended, and is freed if that is the BTL's to do; with `tells` its owner learns it
  * before. With no lock held. */
 void fragment_end(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *peer,

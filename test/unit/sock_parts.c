@@ -439,7 +439,6 @@ static void works_arrive(uint32_t have, uint64_t later_ns)
     peer->rate.from_ns -= later_ns;
     CHECK(sock_queue_received(peer, have, &done), "%u frames", have);
     sock_works_complete(&done, OPAL_SUCCESS);
-    OBJ_DESTRUCT(&done);
 }
 
 #define LINK_BYTES_S 1e7
