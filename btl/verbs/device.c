@@ -340,16 +340,7 @@ static bool receives_open(struct verbs_module *module, const struct ibv_device_a
 static bool inline_probe(struct verbs_module *module)
 {
     for (uint32_t wanted = verbs.depth.inline_bytes; true; wanted /= 2) {
-        struct ibv_qp_init_attr attributes = {
-            .send_cq = module->send_cq,
-            .recv_cq = module->receive_cq,
-            .srq = module->srq,
-            .cap = {.max_send_wr = verbs.depth.requests,
-                    .max_send_sge = 2,
-                    .max_inline_data = wanted},
-            .qp_type = IBV_QPT_RC,
-        };
-        struct ibv_qp *qp = ibv_create_qp(module->pd, &attributes);
+        struct ibv_qp *qp = verbs_pair_make(module, wanted);
 
         if (qp) {
             module->inline_max = wanted;

@@ -23,10 +23,9 @@ _Static_assert(GREETINGS_OUT < 32, "one bit a buffer");
 
 struct verbs_greeter {
     struct ibv_qp *qp;
-    unsigned char *memory; /* GREETINGS_IN buffers, then GREETINGS_OUT */
-    struct ibv_mr *mr;
-    opal_mutex_t lock; /* guards `busy` and the send queue; taken inside a peer's lock */
-    uint32_t busy;     /* one bit a buffer to send from */
+    struct verbs_memory memory; /* GREETINGS_IN buffers, then GREETINGS_OUT */
+    opal_mutex_t lock;          /* guards `busy` and the send queue; taken inside a peer's lock */
+    uint32_t busy;              /* one bit a buffer to send from */
     struct verbs_pause path_pause; /* of the port, for all peers; under `lock` */
 };
 
@@ -34,12 +33,12 @@ struct verbs_greeter {
 
 static unsigned char *buffer_in(struct verbs_greeter *greeter, uint32_t index)
 {
-    return greeter->memory + index * IN_BYTES;
+    return greeter->memory.bytes + index * IN_BYTES;
 }
 
 static unsigned char *buffer_out(struct verbs_greeter *greeter, uint32_t index)
 {
-    return greeter->memory + GREETINGS_IN * IN_BYTES + index * GREETING_BYTES;
+    return greeter->memory.bytes + GREETINGS_IN * IN_BYTES + index * GREETING_BYTES;
 }
 
 /* --- the datagram queue pair --- */
@@ -48,7 +47,7 @@ static bool post_in(struct verbs_greeter *greeter, uint32_t index)
 {
     struct ibv_sge part = {.addr = (uint64_t) (uintptr_t) buffer_in(greeter, index),
                            .length = IN_BYTES,
-                           .lkey = greeter->mr->lkey};
+                           .lkey = greeter->memory.region->lkey};
     struct ibv_recv_wr request = {.wr_id = GREETING_ID(index), .sg_list = &part, .num_sge = 1};
     struct ibv_recv_wr *bad;
 
@@ -110,14 +109,10 @@ int verbs_greeter_open(struct verbs_module *module, uint32_t *qpn)
         return OPAL_ERR_OUT_OF_RESOURCE;
     module->greeter = greeter;
     OBJ_CONSTRUCT(&greeter->lock, opal_mutex_t);
-    if (posix_memalign((void **) &greeter->memory, 4096, bytes) != 0) {
-        greeter->memory = NULL;
+    if (!verbs_memory_make(&greeter->memory, module->pd, bytes, IBV_ACCESS_LOCAL_WRITE))
         return OPAL_ERR_OUT_OF_RESOURCE;
-    }
-    memset(greeter->memory, 0, bytes);
-    greeter->mr = ibv_reg_mr(module->pd, greeter->memory, bytes, IBV_ACCESS_LOCAL_WRITE);
-    if (greeter->mr)
-        greeter->qp = ibv_create_qp(module->pd, &init);
+    memset(greeter->memory.bytes, 0, bytes);
+    greeter->qp = ibv_create_qp(module->pd, &init);
     if (!greeter->qp || !greeter_start(module, greeter->qp))
         return OPAL_ERR_OUT_OF_RESOURCE;
     *qpn = greeter->qp->qp_num;
@@ -133,9 +128,7 @@ void verbs_greeter_close(struct verbs_module *module)
     module->greeter = NULL;
     if (greeter->qp)
         ibv_destroy_qp(greeter->qp);
-    if (greeter->mr)
-        ibv_dereg_mr(greeter->mr);
-    free(greeter->memory);
+    verbs_memory_free(&greeter->memory);
     OBJ_DESTRUCT(&greeter->lock);
     free(greeter);
 }
@@ -246,7 +239,7 @@ enum sending verbs_greeting_send(verbs_peer_t *peer, const struct greeting *gree
         memcpy(buffer_out(greeter, index), greeting, sizeof(*greeting));
         part = (struct ibv_sge){.addr = (uint64_t) (uintptr_t) buffer_out(greeter, index),
                                 .length = sizeof(*greeting),
-                                .lkey = greeter->mr->lkey};
+                                .lkey = greeter->memory.region->lkey};
         request = (struct ibv_send_wr){
             .wr_id = GREETING_ID(index),
             .opcode = IBV_WR_SEND,

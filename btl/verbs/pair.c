@@ -50,18 +50,24 @@ static void pair_refused(const verbs_peer_t *peer, int error)
             module->device, OPAL_NAME_PRINT(peer->name), pairs, strerror(error), module->max_pairs);
 }
 
-bool verbs_pair_create(verbs_peer_t *peer)
+struct ibv_qp *verbs_pair_make(struct verbs_module *module, uint32_t inline_bytes)
 {
-    struct verbs_module *module = peer->module;
     struct ibv_qp_init_attr init = {
         .send_cq = module->send_cq,
         .recv_cq = module->receive_cq,
         .srq = module->srq,
         .cap = {.max_send_wr = verbs.depth.requests,
                 .max_send_sge = 2,
-                .max_inline_data = module->inline_max},
+                .max_inline_data = inline_bytes},
         .qp_type = IBV_QPT_RC,
     };
+
+    return ibv_create_qp(module->pd, &init);
+}
+
+bool verbs_pair_create(verbs_peer_t *peer)
+{
+    struct verbs_module *module = peer->module;
     struct ibv_qp_attr attributes = {
         .qp_state = IBV_QPS_INIT,
         .pkey_index = module->pkey_index,
@@ -74,7 +80,7 @@ bool verbs_pair_create(verbs_peer_t *peer)
 
     if (atomic_load_explicit(&module->dead, memory_order_relaxed))
         return false;
-    qp = ibv_create_qp(module->pd, &init);
+    qp = verbs_pair_make(module, module->inline_max);
     if (!qp ||
         ibv_modify_qp(qp, &attributes,
                       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) != 0) {

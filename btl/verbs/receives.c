@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH_MOST    16u
-#define RECEIVE_ALIGN 4096u
+#define BATCH_MOST 16u
 
 /* Posts up to BATCH_MOST of those that were read, the last first, with one call. */
 static bool batch_post(struct verbs_module *module)
@@ -71,24 +70,17 @@ static bool tables_grow(struct verbs_receives *receives, uint32_t count)
 static bool buffers_add(struct verbs_module *module, uint32_t count)
 {
     struct verbs_receives *receives = &module->receives;
-    struct receive_piece *piece = &receives->pieces[receives->piece_count];
+    struct verbs_memory *piece = &receives->pieces[receives->piece_count];
     size_t bytes = (count - receives->count) * module->receive_bytes;
-    void *memory;
 
     errno = ENOMEM;
     if (receives->piece_count == RECEIVE_PIECES || !tables_grow(receives, count) ||
-        posix_memalign(&memory, RECEIVE_ALIGN, bytes) != 0)
+        !verbs_memory_make(piece, module->pd, bytes, IBV_ACCESS_LOCAL_WRITE))
         return false;
-    piece->memory = memory;
-    piece->region = ibv_reg_mr(module->pd, memory, bytes, IBV_ACCESS_LOCAL_WRITE);
-    if (!piece->region) {
-        free(memory);
-        return false;
-    }
     receives->piece_count++;
     for (uint32_t i = 0; receives->count < count; i++) {
         receives->buffers[receives->count] =
-            (struct verbs_receive){piece->memory + i * module->receive_bytes, piece->region->lkey};
+            (struct verbs_receive){piece->bytes + i * module->receive_bytes, piece->region->lkey};
         receives->unposted[receives->unposted_count++] = receives->count++;
     }
     return true;
@@ -143,10 +135,8 @@ void verbs_receives_close(struct verbs_module *module)
 {
     struct verbs_receives *receives = &module->receives;
 
-    for (uint32_t i = 0; i < receives->piece_count; i++) {
-        ibv_dereg_mr(receives->pieces[i].region);
-        free(receives->pieces[i].memory);
-    }
+    for (uint32_t i = 0; i < receives->piece_count; i++)
+        verbs_memory_free(&receives->pieces[i]);
     free(receives->buffers);
     free(receives->unposted);
     *receives = (struct verbs_receives){.count = 0};

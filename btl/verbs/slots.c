@@ -7,34 +7,22 @@
  * FIFO: as in common/ring each end polls its own memory, and counters only grow. */
 #include "btl/verbs/verbs.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#define PAGE_BYTES 4096u
 /* A device that has written the flag has written the rest long before this. */
 #define TORN_MAX_MS 1000u
 
 /* --- of a connection --- */
 
-/* Pages of its own: registered pages may be missing in a child of fork(). */
-static void ring_make(verbs_peer_t *peer, size_t bytes)
+static struct slot_ring *ring_of(const verbs_peer_t *peer)
 {
-    struct verbs_slots *slots = &peer->slots;
-
-    slots->ring = aligned_alloc(PAGE_BYTES, (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES);
-    if (!slots->ring)
-        return;
-    slots->region = ibv_reg_mr(peer->module->pd, slots->ring, bytes,
-                               IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-    if (slots->region)
-        return;
-    free(slots->ring);
-    slots->ring = NULL;
+    return (struct slot_ring *) (void *) peer->slots.memory.bytes;
 }
 
 void verbs_slots_begin(verbs_peer_t *peer)
 {
     struct verbs_slots *slots = &peer->slots;
+    struct verbs_memory *memory = &slots->memory;
     size_t bytes = slot_ring_bytes(peer->module->slot_depth);
 
     slots->written = slots->read = slots->told = 0;
@@ -42,28 +30,23 @@ void verbs_slots_begin(verbs_peer_t *peer)
     slots->torn_since_ms = 0;
     if (peer->module->slot_depth == 0)
         return;
-    if (!slots->ring)
-        ring_make(peer, bytes);
-    if (slots->ring)
-        memset(slots->ring, 0, bytes);
+    if (memory->bytes || verbs_memory_make(memory, peer->module->pd, bytes,
+                                           IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE))
+        memset(memory->bytes, 0, bytes);
 }
 
 void verbs_slots_close(verbs_peer_t *peer)
 {
-    if (!peer->slots.ring)
-        return;
-    ibv_dereg_mr(peer->slots.region);
-    free(peer->slots.ring);
-    peer->slots.ring = NULL;
+    verbs_memory_free(&peer->slots.memory);
 }
 
 void verbs_slots_tell(const verbs_peer_t *peer, struct verbs_slots_address *address)
 {
     *address = (struct verbs_slots_address){.depth = 0};
-    if (!peer->slots.ring)
+    if (!peer->slots.memory.bytes)
         return;
-    address->address = (uint64_t) (uintptr_t) peer->slots.ring;
-    address->key = peer->slots.region->rkey;
+    address->address = (uint64_t) (uintptr_t) peer->slots.memory.bytes;
+    address->key = peer->slots.memory.region->rkey;
     address->depth = peer->module->slot_depth;
 }
 
@@ -74,7 +57,7 @@ bool verbs_slots_learn(verbs_peer_t *peer, const struct verbs_slots_address *add
     peer->slots.their_address = address->address;
     peer->slots.their_key = address->key;
     /* Without a FIFO of ours the peer has nowhere to report what it has read. */
-    peer->slots.their_depth = !peer->slots.ring ? 0 : address->depth;
+    peer->slots.their_depth = !peer->slots.memory.bytes ? 0 : address->depth;
     return true;
 }
 
@@ -105,7 +88,7 @@ static bool slot_write(verbs_peer_t *peer, const void *bytes, size_t length, uin
         return false;
     /* Relaxed: with a stale count the slot is sent as a message. A wrong one looks like a full
      * FIFO. */
-    freed = atomic_load_explicit(&slots->ring->freed, memory_order_relaxed);
+    freed = atomic_load_explicit(&ring_of(peer)->freed, memory_order_relaxed);
     if (slots->written - freed >= depth)
         return false;
     verbs_slot_fill(&slot, slots->written, depth, bytes, length, tag);
@@ -164,8 +147,8 @@ static bool next_take(verbs_peer_t *peer, struct slot *taken, bool *stuck)
     enum slot_state state = SLOT_EMPTY;
 
     OPAL_THREAD_LOCK(&peer->lock);
-    if (slots->ring && verbs_peer_state(peer) != PEER_FAILED) {
-        state = verbs_slot_take(slots->ring, slots->read, peer->module->slot_depth, taken);
+    if (slots->memory.bytes && verbs_peer_state(peer) != PEER_FAILED) {
+        state = verbs_slot_take(ring_of(peer), slots->read, peer->module->slot_depth, taken);
         if (OPAL_UNLIKELY(state == SLOT_TORN)) {
             uint64_t now = verbs_now_ms();
 

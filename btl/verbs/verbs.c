@@ -2,6 +2,9 @@
 /* The state of btl/verbs, with the defaults of its parameters. */
 #include "btl/verbs/verbs.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 struct verbs_state verbs = {
     .devices = "auto",
     .pairing = {.text = "route"},
@@ -21,6 +24,33 @@ struct verbs_module *verbs_module_of_port(uint32_t port_index)
         if (verbs.modules[i]->port_index == port_index)
             return verbs.modules[i];
     return NULL;
+}
+
+#define PAGE_BYTES 4096u
+
+bool verbs_memory_make(struct verbs_memory *memory, struct ibv_pd *pd, size_t bytes, int access)
+{
+    size_t whole = (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+
+    memory->bytes = aligned_alloc(PAGE_BYTES, whole);
+    if (!memory->bytes)
+        return false;
+    memory->region = ibv_reg_mr(pd, memory->bytes, bytes, access);
+    if (memory->region)
+        return true;
+    int error = errno;
+    free(memory->bytes);
+    memory->bytes = NULL;
+    errno = error;
+    return false;
+}
+
+void verbs_memory_free(struct verbs_memory *memory)
+{
+    if (memory->bytes)
+        ibv_dereg_mr(memory->region);
+    free(memory->bytes);
+    memory->bytes = NULL;
 }
 
 __attribute__((noinline)) void verbs_message_broken(struct verbs_module *module, const char *what)

@@ -57,6 +57,12 @@ struct mca_btl_base_registration_handle_t {
 };
 #define HANDLE_BYTES offsetof(struct mca_btl_base_registration_handle_t, device)
 
+/* Memory of the lane's own, in whole pages: registered ones may be missing in a child of fork(). */
+struct verbs_memory {
+    unsigned char *bytes; /* NULL: there is none */
+    struct ibv_mr *region;
+};
+
 /* --- works: what queue pairs carry --- */
 
 enum work_kind { WORK_SEND, WORK_PUT, WORK_GET, WORK_FETCH_ADD, WORK_SWAP_IF };
@@ -95,12 +101,11 @@ struct verbs_slots_address {
 
 /* Of one connection; under the peer's lock. */
 struct verbs_slots {
-    struct slot_ring *ring; /* ours; it and its region live as long as the peer */
-    struct ibv_mr *region;
-    uint32_t read;     /* slots of ours that we have read, */
-    uint32_t told;     /* and as the peer knows it */
-    uint32_t written;  /* slots of the peer's that we have written */
-    uint32_t expected; /* messages waited for that may be slots */
+    struct verbs_memory memory; /* of our ring; lives as long as the peer */
+    uint32_t read;              /* slots of ours that we have read, */
+    uint32_t told;              /* and as the peer knows it */
+    uint32_t written;           /* slots of the peer's that we have written */
+    uint32_t expected;          /* messages waited for that may be slots */
     uint32_t their_key;
     uint32_t their_depth; /* 0: nothing is written there */
     uint64_t their_address;
@@ -226,12 +231,7 @@ typedef struct mca_btl_base_endpoint_t verbs_peer_t;
 
 struct verbs_greeter; /* greeter.c */
 
-/* One registration of receive buffers: those that a port begins with, or those that came later. */
-struct receive_piece {
-    unsigned char *memory;
-    struct ibv_mr *region;
-};
-
+/* Registrations of receive buffers: those that a port begins with, and those that come later. */
 #define RECEIVE_PIECES 13u /* 16 buffers, and twelve times as many again */
 
 /* The buffers of the shared receive queue. After the beginning for the thread that polls. */
@@ -246,7 +246,7 @@ struct verbs_receives {
     uint32_t count;
     uint32_t most; /* more than `count`: it grows when the device says that few are left */
     uint32_t piece_count;
-    struct receive_piece pieces[RECEIVE_PIECES];
+    struct verbs_memory pieces[RECEIVE_PIECES];
 };
 
 struct verbs_module {
@@ -364,6 +364,10 @@ extern struct verbs_state verbs;
 struct verbs_module *verbs_module_of_port(uint32_t port_index);
 /* A message breaks the rules: said once. */
 void verbs_message_broken(struct verbs_module *module, const char *what);
+
+/* False: errno says why not. */
+bool verbs_memory_make(struct verbs_memory *memory, struct ibv_pd *pd, size_t bytes, int access);
+void verbs_memory_free(struct verbs_memory *memory);
 
 /* clock.c */
 uint64_t verbs_now_ms(void);
@@ -544,6 +548,9 @@ void verbs_path_fill(struct verbs_module *module, const struct choice_address *a
                      struct ibv_ah_attr *path);
 /* Makes a queue pair for this peer; false, and says why, if that fails. */
 bool verbs_pair_create(verbs_peer_t *peer);
+/* A queue pair of the module that takes messages of so many bytes inside its requests; NULL: errno
+ * says why not. */
+struct ibv_qp *verbs_pair_make(struct verbs_module *module, uint32_t inline_bytes);
 void verbs_pair_end(const verbs_peer_t *peer, struct verbs_end *end);
 /* Makes our queue pair ready for the one at the other end. */
 bool verbs_pair_connect(verbs_peer_t *peer, const struct verbs_end *other);

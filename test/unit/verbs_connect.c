@@ -395,7 +395,8 @@ static void slot_of_a_process_that_was_not_added_says_who_sent(void)
     mca_btl_base_active_message_trigger[TAG].cbfunc = message_heard;
     peer = peer_that_greeted();
     verbs_peer_state_set(peer, PEER_READY);
-    verbs_slot_fill(&peer->slots.ring->slots[0], 0, module.slot_depth, "a slot", 7, TAG);
+    verbs_slot_fill(&((struct slot_ring *) (void *) peer->slots.memory.bytes)->slots[0], 0,
+                    module.slot_depth, "a slot", 7, TAG);
     memset(&heard, 0, sizeof(heard));
     progress();
     CHECK(heard.messages == 1, "%u messages", heard.messages);
