@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Relaxed: written and acted on under shm.lock; read without it as a hint (receive_rung). */
@@ -22,7 +23,7 @@ static void in_channel_set(shm_peer_t *peer, struct channel *channel)
 
     atomic_store_explicit(&peer->in_channel, channel, memory_order_release); /* control_find */
     if (before)
-        shm_segment_unmap(before, peer->in_bytes);
+        munmap(before, peer->in_bytes);
 }
 
 void shm_accept_end(shm_peer_t *peer)

@@ -51,27 +51,6 @@ static int extension_attributes(mca_btl_base_module_t *btl, shm_peer_t *peer,
     return OPAL_SUCCESS;
 }
 
-static int extension_poll(mca_btl_base_module_t *btl, shm_peer_t *peer)
-{
-    (void) btl;
-    return shm_receive_one(peer);
-}
-
-static void note_leave(mca_btl_base_module_t *btl, const void *note, size_t length)
-{
-    (void) btl;
-    shm_own_note_leave(note, length);
-}
-
-static size_t note_read(mca_btl_base_module_t *btl, shm_peer_t *peer, void *note, size_t room)
-{
-    (void) btl;
-    biased_lock(&peer->lock);
-    size_t length = shm_outbound_note(peer, note, room);
-    biased_unlock(&peer->lock);
-    return length;
-}
-
 /* --- control lines --- */
 
 #define CONTROLS_MAX (CONNECTION_CONTROLS + CHANNEL_CONTROLS)
@@ -152,13 +131,21 @@ static void control_release(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64
 _Static_assert(CONTROLS_MAX < 64, "one bit a line");
 
 MULTILANE_EXTENSION_DEFINE(shm) = {
-    MULTILANE_EXTENSION_HEAD,     .attributes = extension_attributes,
-    .poll = extension_poll,       .control_obtain = control_obtain,
-    .control_find = control_find, .control_release = control_release,
-    .copy_from = shm_copy_from,   .copy_to = shm_copy_to,
-    .reserve = shm_send_reserve,  .commit = shm_send_commit,
-    .note_leave = note_leave,     .note_read = note_read,
-    .sleep = shm_sleep,           .wake = shm_wake,
-    .room = shm_send_room,        .waits_at = shm_receive_waits_at,
+    MULTILANE_EXTENSION_HEAD,
+    .attributes = extension_attributes,
+    .poll = shm_receive_one,
+    .control_obtain = control_obtain,
+    .control_find = control_find,
+    .control_release = control_release,
+    .copy_from = shm_copy_from,
+    .copy_to = shm_copy_to,
+    .reserve = shm_send_reserve,
+    .commit = shm_send_commit,
+    .note_leave = shm_own_note_leave,
+    .note_read = shm_outbound_note,
+    .sleep = shm_sleep,
+    .wake = shm_wake,
+    .room = shm_send_room,
+    .waits_at = shm_receive_waits_at,
     .commons = shm_own_commons,
 };

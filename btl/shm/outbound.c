@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "opal/util/proc.h"
@@ -71,7 +71,7 @@ static bool peer_part_find(shm_peer_t *peer)
 void shm_peer_segment_close(shm_peer_t *peer)
 {
     if (peer->segment && peer->segment_bytes > 0)
-        shm_segment_unmap(peer->segment, peer->segment_bytes);
+        munmap(peer->segment, peer->segment_bytes);
     if (peer->segment_fd >= 0)
         close(peer->segment_fd);
     peer->segment = NULL;
@@ -194,7 +194,7 @@ static void connection_write(shm_peer_t *peer)
     atomic_store_explicit(&connection->state, CONNECTION_OPEN, memory_order_release);
 }
 
-size_t shm_outbound_note(shm_peer_t *peer, void *note, size_t room)
+static size_t note_find(shm_peer_t *peer, void *note, size_t room)
 {
     if (!peer->known || peer->out_state == OUT_DEAD || peer->out_unusable)
         return 0;
@@ -211,6 +211,15 @@ size_t shm_outbound_note(shm_peer_t *peer, void *note, size_t room)
     if (length == 0 || length > MULTILANE_NOTE_BYTES || length > room)
         return 0;
     memcpy(note, peer->segment->note, length);
+    return length;
+}
+
+size_t shm_outbound_note(mca_btl_base_module_t *btl, shm_peer_t *peer, void *note, size_t room)
+{
+    (void) btl;
+    biased_lock(&peer->lock);
+    size_t length = note_find(peer, note, room);
+    biased_unlock(&peer->lock);
     return length;
 }
 

@@ -25,21 +25,23 @@ const char *shm_segment_kind_name(enum segment_kind kind)
     return kind_names[kind];
 }
 
+static void memory_fit(uint64_t most, const char *what)
+{
+    if (most >= shm.memory_max)
+        return;
+    SHM_VERBOSE("%s holds larger rings of %llu bytes for this process, not btl_shm_memory_max; "
+                "large messages to some processes may go in pieces",
+                what, (unsigned long long) most);
+    shm.memory_max = most;
+}
+
 /* A container's /dev/shm is small: half of what is free is for larger rings. */
 static void memory_fit_files(void)
 {
     struct statvfs space;
 
-    if (statvfs("/dev/shm", &space) != 0)
-        return;
-    uint64_t most = (uint64_t) space.f_bavail * space.f_frsize / 2 / shm.peers_expected;
-    if (most >= shm.memory_max)
-        return;
-    SHM_VERBOSE(
-        "/dev/shm holds larger rings of %llu bytes for this process; large messages to some "
-        "processes may go in pieces",
-        (unsigned long long) most);
-    shm.memory_max = most;
+    if (statvfs("/dev/shm", &space) == 0)
+        memory_fit((uint64_t) space.f_bavail * space.f_frsize / 2 / shm.peers_expected, "/dev/shm");
 }
 
 /* Of a limited address space our rings take this part at most: peers' rings and all else come
@@ -50,15 +52,8 @@ static void memory_fit_space(void)
 {
     struct rlimit limit;
 
-    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-        return;
-    uint64_t most = limit.rlim_cur / SPACE_PART / SPACE_FACTOR;
-    if (most >= shm.memory_max)
-        return;
-    SHM_VERBOSE("the address space (ulimit -v) holds larger rings of %llu bytes for this process, "
-                "not btl_shm_memory_max; large messages to some processes may go in pieces",
-                (unsigned long long) most);
-    shm.memory_max = most;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        memory_fit(limit.rlim_cur / SPACE_PART / SPACE_FACTOR, "the address space (ulimit -v)");
 }
 
 /* Release: pairs with shm_own_segment_is_live. */
@@ -113,8 +108,9 @@ static void note_write(struct segment_header *header, const void *note, uint32_t
     atomic_store_explicit(&header->note_bytes, length, memory_order_release);
 }
 
-void shm_own_note_leave(const void *note, size_t length)
+void shm_own_note_leave(mca_btl_base_module_t *btl, const void *note, size_t length)
 {
+    (void) btl;
     if (length > MULTILANE_NOTE_BYTES)
         return;
     for (int kind = 0; kind < SEGMENT_KINDS; kind++)

@@ -94,10 +94,11 @@ static inline int receive_some(shm_peer_t *peer, int batch, bool *bulk)
     return events;
 }
 
-int shm_receive_one(shm_peer_t *peer)
+int shm_receive_one(mca_btl_base_module_t *btl, shm_peer_t *peer)
 {
     bool bulk = false;
 
+    (void) btl;
     return receive_some(peer, 1, &bulk);
 }
 

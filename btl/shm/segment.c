@@ -318,12 +318,6 @@ void *shm_segment_map(int descriptor, uint64_t offset, size_t bytes)
     return memory;
 }
 
-void shm_segment_unmap(void *memory, size_t bytes)
-{
-    if (memory)
-        munmap(memory, bytes);
-}
-
 struct nodes {
     unsigned long words[16];
 };
@@ -548,7 +542,8 @@ void shm_segment_destroy(struct segment *segment)
         return;
     if (segment->kind == SEGMENT_FILE)
         unlink(segment->path);
-    shm_segment_unmap(segment->parts ? (void *) segment->parts : segment->header, segment->bytes);
+    if (segment->parts || segment->header)
+        munmap(segment->parts ? (void *) segment->parts : segment->header, segment->bytes);
     close(segment->fd);
     segment->parts = NULL;
     segment->header = NULL;

@@ -230,7 +230,6 @@ const char *shm_segment_open_error(int error);
 
 /* Maps `bytes` at `offset`; NULL and errno. The descriptor must reach that far: no SIGBUS later. */
 void *shm_segment_map(int descriptor, uint64_t offset, size_t bytes);
-void shm_segment_unmap(void *memory, size_t bytes);
 
 /* Reserves the memory of `count` connections from `index` on; 0 or errno. */
 int shm_segment_reserve(int descriptor, uint32_t index, uint32_t count);

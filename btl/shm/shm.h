@@ -334,8 +334,8 @@ static inline struct segment *shm_own_segment_awaited(void)
 {
     return &shm.segments[shm_own_segment_is_live(SEGMENT_JOB) ? SEGMENT_JOB : SEGMENT_MEMFD];
 }
-/* Leaves a note for those who open the segments that there are. */
-void shm_own_note_leave(const void *note, size_t length);
+/* The extension's note_leave: for those who open the segments that there are. */
+void shm_own_note_leave(mca_btl_base_module_t *btl, const void *note, size_t length);
 /* Marks that this process ends in order. */
 void shm_own_segments_finalize(void);
 void shm_own_segments_destroy(void);
@@ -378,8 +378,9 @@ bool shm_peer_process_lives(const shm_peer_t *peer);
 /* outbound.c. Under peer->lock. */
 /* Brings out_state from OUT_NONE or OUT_WAITING on. */
 void shm_outbound_open(shm_peer_t *peer);
-/* The note in the peer's segment, which is opened for that; its length, or 0. */
-size_t shm_outbound_note(shm_peer_t *peer, void *note, size_t room);
+/* The extension's note_read, without the lock: the note in the peer's segment, which is opened for
+ * that. */
+size_t shm_outbound_note(mca_btl_base_module_t *btl, shm_peer_t *peer, void *note, size_t room);
 /* Closes the connection, with nothing pending. */
 void shm_outbound_leave(shm_peer_t *peer);
 /* A message of so many bytes found no room, or a ring that has been filled once: goes on in a
@@ -500,7 +501,7 @@ bool shm_accept_next(shm_peer_t *peer);
 int shm_receive_progress(void);
 /* For a thread that waits for this peer: handles the next message only, which may be the awaited
  * one. The others stay in the ring until they are asked for. */
-int shm_receive_one(shm_peer_t *peer);
+int shm_receive_one(mca_btl_base_module_t *btl, shm_peer_t *peer);
 /* See waits_at in multilane/extension.h. */
 void shm_receive_waits_at(const _Atomic uint32_t *waits);
 /* The next round does what one in many does: looks for messages without a doorbell and for peers

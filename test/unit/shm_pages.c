@@ -77,13 +77,13 @@ static void rings_are_shared(enum segment_kind kind)
         if (!theirs)
             continue;
         CHECK(memcmp(mine, theirs, channel_bytes(LINES)) == 0, "%zu, ring %u differs", page, i);
-        shm_segment_unmap(theirs, channel_bytes(LINES));
+        munmap(theirs, channel_bytes(LINES));
     }
     size_t bytes;
     uint32_t connections;
     struct segment_header *header = shm_segment_map_header(segment.fd, &bytes, &connections);
     CHECK(header && connections == CONNECTIONS, "%zu: the header", page);
-    shm_segment_unmap(header, bytes);
+    munmap(header, bytes);
     CHECK(refused == 0, "%zu: %u calls were refused", page, refused);
     shm_segment_destroy(&segment);
 }
