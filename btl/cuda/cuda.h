@@ -101,7 +101,7 @@ struct cuda_state {
     uint32_t mapping_count;
 };
 
-/* cuda.c. Open MPI knows the component as mca_btl_cuda_component (component.c). */
+/* component.c. Open MPI knows the component as mca_btl_cuda_component. */
 extern struct cuda_state cuda;
 extern mca_btl_base_module_t cuda_module;
 
@@ -116,15 +116,11 @@ extern mca_btl_base_module_t cuda_module;
 #define CUDA_VERBOSE(...)                                                                          \
     opal_output_verbose(10, opal_btl_base_framework.framework_output, "btl/cuda: " __VA_ARGS__)
 
-/* device.c */
+/* share.c */
 /* The number of the device with that UUID in this process; below 0: this process does not see it.
  */
 int cuda_device_find(const struct driver_uuid *wanted);
-/* Whether the copier's device may reach that one. For a device that this process does not see, only
- * an attempt shows it. */
-bool cuda_device_may_reach(const struct copier *copier, const struct driver_uuid *other);
-
-/* share.c: the driver's handles of mapped memory, and opening memory of either kind. The first
+/* The driver's handles of mapped memory, and opening memory of either kind. The first
  * three in the context of the memory's device, which is current. */
 /* The chunk that is mapped at `address`, which is held, and into the key where it is mapped. */
 driver_result cuda_share_chunk(driver_ptr address, driver_chunk *chunk, cuda_key_t *key);

@@ -5,10 +5,7 @@ component_LTLIBRARIES += mca_btl_cuda.la
 mca_btl_cuda_la_SOURCES = \
 	btl/cuda/component.c \
 	btl/cuda/copy.c \
-	btl/cuda/cuda.c \
 	btl/cuda/cuda.h \
-	btl/cuda/device.c \
-	btl/cuda/extension.c \
 	btl/cuda/key.c \
 	btl/cuda/list.c \
 	btl/cuda/mapping.c \

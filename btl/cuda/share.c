@@ -86,6 +86,31 @@ void cuda_share_retract(const cuda_key_t *key, driver_chunk chunk)
     driver.chunk_release(chunk);
 }
 
+/* --- devices, by the name that all processes know them by --- */
+
+int cuda_device_find(const struct driver_uuid *wanted)
+{
+    struct driver_uuid uuid;
+    int count = 0;
+
+    if (driver.device_count(&count) != DRIVER_SUCCESS)
+        return -1;
+    for (int device = 0; device < count; device++)
+        if (driver.device_uuid(&uuid, device) == DRIVER_SUCCESS &&
+            memcmp(&uuid, wanted, sizeof(uuid)) == 0)
+            return device;
+    return -1;
+}
+
+/* For a device that this process does not see, only an attempt shows it. */
+static bool device_may_reach(const struct copier *copier, const struct driver_uuid *other)
+{
+    int device = cuda_device_find(other), can = 1;
+
+    return device < 0 || device == copier->device ||
+           (driver.device_can_access(&can, copier->device, device) == DRIVER_SUCCESS && can);
+}
+
 /* --- others', here --- */
 
 static int file_get(const cuda_key_t *key, char *why, size_t why_size)
@@ -179,7 +204,7 @@ static driver_result ipc_open(const cuda_key_t *key, driver_ptr *here, char *why
 driver_result cuda_share_open(const cuda_key_t *key, const struct copier *copier, driver_ptr *here,
                               char *why, size_t why_size)
 {
-    if (!cuda_device_may_reach(copier, &key->device)) {
+    if (!device_may_reach(copier, &key->device)) {
         snprintf(why, why_size, "this process's device has no access to that one's");
         return DRIVER_NOT_SUPPORTED;
     }
