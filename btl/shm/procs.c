@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "common/compat/component.h"
-#include "opal/class/opal_bitmap.h"
 #include "opal/mca/hwloc/hwloc-internal.h"
 #include "opal/util/proc.h"
 
@@ -30,7 +29,7 @@ static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
     bool same_job = proc->proc_name.jobid == opal_proc_local_get()->proc_name.jobid;
     enum segment_kind kind = SEGMENT_MEMFD;
 
-    if (proc == opal_proc_local_get() || (same_job && !OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags)))
+    if (same_job && !OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags))
         return NULL;
     struct shm_record *record = component_record_of(shm_module.btl_component, proc, record_fits);
     if (!record)
@@ -69,20 +68,19 @@ static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
     return peer;
 }
 
+static shm_peer_t *proc_add(mca_btl_base_module_t *btl, opal_proc_t *proc, int *status)
+{
+    (void) btl;
+    OPAL_THREAD_LOCK(&shm.lock);
+    shm_peer_t *peer = peer_add(proc, status);
+    OPAL_THREAD_UNLOCK(&shm.lock);
+    return peer;
+}
+
 int shm_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs, shm_peer_t **peers,
                   opal_bitmap_t *reachable)
 {
-    int status = OPAL_SUCCESS;
-
-    (void) btl;
-    OPAL_THREAD_LOCK(&shm.lock);
-    for (size_t i = 0; i < count && status == OPAL_SUCCESS; i++) {
-        peers[i] = peer_add(procs[i], &status);
-        if (peers[i] && reachable)
-            status = opal_bitmap_set_bit(reachable, (int) i);
-    }
-    OPAL_THREAD_UNLOCK(&shm.lock);
-    return status;
+    return lane_add_procs(btl, count, procs, peers, reachable, proc_add);
 }
 
 static void outbound_close(shm_peer_t *peer)

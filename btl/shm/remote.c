@@ -163,18 +163,6 @@ static int transfer_after(int copied, shm_peer_t *peer, const struct wanted *wan
     return copied;
 }
 
-mca_btl_base_registration_handle_t *shm_remote_register(mca_btl_base_module_t *btl,
-                                                        shm_peer_t *peer, void *base, size_t size,
-                                                        uint32_t flags)
-{
-    static _Atomic uint64_t made; /* relaxed: it orders nothing */
-
-    (void) btl;
-    (void) peer;
-    return registered_add(base, size, flags,
-                          atomic_fetch_add_explicit(&made, 1, memory_order_relaxed));
-}
-
 int shm_remote_put(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
                    uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
                    mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,

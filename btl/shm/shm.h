@@ -436,7 +436,6 @@ int shm_copy_to(mca_btl_base_module_t *btl, shm_peer_t *peer, const void *local,
 /* remote.c: put, get and atomics. */
 int shm_remote_init(void);
 void shm_remote_finish(void);
-BTL_FUNCTION(register_mem, shm_remote_register);
 BTL_FUNCTION(put, shm_remote_put);
 BTL_FUNCTION(get, shm_remote_get);
 BTL_FUNCTION(atomic_op64, shm_remote_atomic);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "common/compat/component.h"
-#include "opal/class/opal_bitmap.h"
 
 /* So long what is kept for a peer may take to be received when Open MPI removes it. */
 #define DRAIN_MS 1000u
@@ -72,12 +71,10 @@ static bool peer_revive(sock_peer_t *peer)
 }
 
 /* NULL: this module leads to no address of it, which is no error. */
-static sock_peer_t *peer_add(struct sock_module *module, opal_proc_t *proc, int *status)
+static sock_peer_t *peer_add(mca_btl_base_module_t *btl, opal_proc_t *proc, int *status)
 {
-    if (proc == opal_proc_local_get())
-        return NULL;
-    struct sock_record *record =
-        component_record_of(module->super.btl_component, proc, record_fits);
+    struct sock_module *module = module_of(btl);
+    struct sock_record *record = component_record_of(btl->btl_component, proc, record_fits);
     if (!record)
         return NULL;
     int address = speaks_alike(proc, record) ? address_of(module, proc, record) : -1;
@@ -103,14 +100,7 @@ static sock_peer_t *peer_add(struct sock_module *module, opal_proc_t *proc, int 
 int sock_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                    sock_peer_t **peers, opal_bitmap_t *reachable)
 {
-    int status = OPAL_SUCCESS;
-
-    for (size_t i = 0; i < count && status == OPAL_SUCCESS; i++) {
-        peers[i] = peer_add(module_of(btl), procs[i], &status);
-        if (peers[i] && reachable)
-            status = opal_bitmap_set_bit(reachable, (int) i);
-    }
-    return status;
+    return lane_add_procs(btl, count, procs, peers, reachable, peer_add);
 }
 
 static void peer_part(sock_peer_t *peer)

@@ -20,17 +20,6 @@ uint8_t sock_frame_check(const struct frame_header *header)
     return (uint8_t) crc32c(0, &bare, sizeof(bare));
 }
 
-mca_btl_base_registration_handle_t *sock_register_memory(mca_btl_base_module_t *btl,
-                                                         sock_peer_t *peer, void *base, size_t size,
-                                                         uint32_t flags)
-{
-    uint64_t key;
-
-    (void) btl;
-    (void) peer;
-    return host_random(&key, sizeof(key)) ? registered_add(base, size, flags, key) : NULL;
-}
-
 struct sock_module *sock_module_nth(struct sock_module *first, uint32_t nth)
 {
     /* Acquire: pairs with links.c; who finds a module finds it whole. */

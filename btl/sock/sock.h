@@ -381,8 +381,6 @@ static inline void sock_expect(void)
     atomic_store_explicit(&sock.empty_asks, 0, memory_order_relaxed);
 }
 
-/* By a key at random: who was not told cannot guess it. */
-BTL_FUNCTION(register_mem, sock_register_memory);
 struct sock_module *sock_module_of_rail(uint32_t rail);
 /* Of the rail of `first` that of the nth connection; NULL: it was not made. */
 struct sock_module *sock_module_nth(struct sock_module *first, uint32_t nth);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/compat/component.h"
-#include "opal/class/opal_bitmap.h"
 
 /* So long works under way may take to end when Open MPI removes a peer. */
 #define DRAIN_MS 1000u
@@ -119,7 +118,7 @@ static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, in
 {
     verbs_peer_t *peer = NULL;
 
-    if (proc == opal_proc_local_get() || atomic_load_explicit(&module->dead, memory_order_relaxed))
+    if (atomic_load_explicit(&module->dead, memory_order_relaxed))
         return NULL;
     if (verbs.leaves_node && OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags))
         return NULL;
@@ -170,22 +169,20 @@ static bool peer_is_lane(verbs_peer_t *peer)
     return !failed;
 }
 
+static verbs_peer_t *proc_add(mca_btl_base_module_t *btl, opal_proc_t *proc, int *status)
+{
+    struct verbs_module *module = module_of(btl);
+
+    OPAL_THREAD_LOCK(&module->lock);
+    verbs_peer_t *peer = peer_add(module, proc, status);
+    OPAL_THREAD_UNLOCK(&module->lock);
+    return peer && peer_is_lane(peer) ? peer : NULL;
+}
+
 int verbs_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                     verbs_peer_t **peers, opal_bitmap_t *reachable)
 {
-    struct verbs_module *module = module_of(btl);
-    int status = OPAL_SUCCESS;
-
-    for (size_t i = 0; i < count && status == OPAL_SUCCESS; i++) {
-        OPAL_THREAD_LOCK(&module->lock);
-        peers[i] = peer_add(module, procs[i], &status);
-        OPAL_THREAD_UNLOCK(&module->lock);
-        if (peers[i] && !peer_is_lane(peers[i]))
-            peers[i] = NULL;
-        if (peers[i] && reachable)
-            status = opal_bitmap_set_bit(reachable, (int) i);
-    }
-    return status;
+    return lane_add_procs(btl, count, procs, peers, reachable, proc_add);
 }
 
 /* Whether all its works have ended. */

@@ -4,8 +4,24 @@
 
 #include <stdatomic.h>
 
+#include "opal/class/opal_bitmap.h"
 #include "opal/datatype/opal_convertor.h"
 #include "opal/util/output.h"
+
+int lane_add_procs(mca_btl_base_module_t *module, size_t count, opal_proc_t **procs,
+                   struct mca_btl_base_endpoint_t **peers, struct opal_bitmap_t *reachable,
+                   struct mca_btl_base_endpoint_t *(*add)(mca_btl_base_module_t *module,
+                                                          opal_proc_t *proc, int *status))
+{
+    int status = OPAL_SUCCESS;
+
+    for (size_t i = 0; i < count && status == OPAL_SUCCESS; i++) {
+        peers[i] = procs[i] == opal_proc_local_get() ? NULL : add(module, procs[i], &status);
+        if (peers[i] && reachable)
+            status = opal_bitmap_set_bit(reachable, (int) i);
+    }
+    return status;
+}
 
 static mca_btl_base_module_error_cb_fn_t error_callback;
 

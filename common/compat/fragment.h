@@ -10,6 +10,14 @@
 #include "opal/class/opal_free_list.h"
 #include "opal/mca/rcache/rcache.h"
 
+/* btl_add_procs, by a function that returns the peer of one process, or null where the module leads
+ * nowhere; it sets *status for what is an error. Of
+ * this process itself it is not asked. */
+int lane_add_procs(mca_btl_base_module_t *module, size_t count, opal_proc_t **procs,
+                   struct mca_btl_base_endpoint_t **peers, struct opal_bitmap_t *reachable,
+                   struct mca_btl_base_endpoint_t *(*add)(mca_btl_base_module_t *module,
+                                                          opal_proc_t *proc, int *status));
+
 /* btl_register_error of all modules: Open MPI gives each the same function. */
 int lane_error_to(mca_btl_base_module_t *module, mca_btl_base_module_error_cb_fn_t callback);
 /* Tells that function of a lane to `proc` that is lost; of null, or without one, none is told. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/compat/threads.h"
+#include "common/lane/host.h"
 #include "opal/class/opal_pointer_array.h"
 
 struct registration {
@@ -33,17 +34,21 @@ void registered_finish(void)
     OBJ_DESTRUCT(&table.lock);
 }
 
-mca_btl_base_registration_handle_t *registered_add(void *base, size_t size, uint32_t access,
-                                                   uint64_t key)
+mca_btl_base_registration_handle_t *registered_add(mca_btl_base_module_t *btl,
+                                                   struct mca_btl_base_endpoint_t *peer, void *base,
+                                                   size_t size, uint32_t flags)
 {
     struct registration *entry = malloc(sizeof(*entry));
+    uint64_t key;
 
-    if (!entry)
+    (void) btl;
+    (void) peer;
+    if (!entry || !host_random(&key, sizeof(key))) {
+        free(entry);
         return NULL;
-    *entry = (struct registration){.handle = {.key = key},
-                                   .base = (uint64_t) (uintptr_t) base,
-                                   .size = size,
-                                   .access = access};
+    }
+    *entry = (struct registration){
+        .handle = {.key = key}, .base = (uint64_t) (uintptr_t) base, .size = size, .access = flags};
     OPAL_THREAD_LOCK(&table.lock);
     int slot = opal_pointer_array_add(&table.entries, entry);
     entry->handle.slot = (uint32_t) slot;

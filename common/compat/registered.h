@@ -19,11 +19,10 @@ struct mca_btl_base_registration_handle_t {
 void registered_init(void);
 void registered_finish(void);
 
-/* `access`: MCA_BTL_REG_FLAG_*. Null: no memory. */
-mca_btl_base_registration_handle_t *registered_add(void *base, size_t size, uint32_t access,
-                                                   uint64_t key);
-/* As btl_deregister_mem. */
-int registered_remove(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle);
+/* btl_register_mem and btl_deregister_mem. The key is at random: who was not told cannot guess it.
+ */
+BTL_FUNCTION(register_mem, registered_add);
+BTL_FUNCTION(deregister_mem, registered_remove);
 
 /* Whether others may have one of these kinds of access to all of these bytes by what they name. */
 bool registered_allows(const mca_btl_base_registration_handle_t *named, uint64_t address,

@@ -112,7 +112,7 @@ _Alignas(8) static uint64_t counter;
 static mca_btl_base_registration_handle_t *given(void *base, size_t size, uint32_t flags)
 {
     mca_btl_base_registration_handle_t *handle =
-        shm_remote_register(&shm_module, peer, base, size, flags);
+        registered_add(&shm_module, peer, base, size, flags);
 
     if (!handle)
         abort();

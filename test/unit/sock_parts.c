@@ -664,7 +664,7 @@ int main(void)
     wishes_are_checked();
 
     mca_btl_base_registration_handle_t *handle =
-        sock_register_memory(NULL, NULL, put_memory + 8, PUT_BYTES, MCA_BTL_REG_FLAG_REMOTE_WRITE);
+        registered_add(NULL, NULL, put_memory + 8, PUT_BYTES, MCA_BTL_REG_FLAG_REMOTE_WRITE);
     CHECK(handle != NULL, "a registration");
     size_t bytes = stream_make(stream, handle);
     stream_is_read_wherever_it_is_cut(stream, bytes);
