@@ -81,7 +81,7 @@ static void connection_accept(struct segment *segment, uint32_t index)
     /* A copy: the sender could write on while we check. */
     struct connection *connection = &segment->connections[index];
     opal_process_name_t name = {.jobid = connection->jobid, .vpid = connection->vpid};
-    shm_peer_t *peer = shm_peer_find(&name);
+    shm_peer_t *peer = peer_table_find(&shm.names, &name);
 
     if (!peer)
         peer = shm_peer_create(&name);

@@ -5,16 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/compat/component.h"
-
-shm_peer_t *shm_peer_find(const opal_process_name_t *name)
-{
-    for (uint32_t i = 0; i < shm.peer_count; i++)
-        if (shm.peers[i] && component_names_equal(&shm.peers[i]->name, name))
-            return shm.peers[i];
-    return NULL;
-}
-
 /* Makes room for one more peer in the table. */
 static bool table_grow(void)
 {
@@ -46,6 +36,7 @@ shm_peer_t *shm_peer_create(const opal_process_name_t *name)
     OBJ_CONSTRUCT(&peer->lock, opal_mutex_t);
     OBJ_CONSTRUCT(&peer->pending, opal_list_t);
     OBJ_CONSTRUCT(&peer->remote_operations, opal_list_t);
+    peer_table_add(&shm.names, &peer->entry, &peer->name, peer);
     shm.peers[shm.peer_count++] = peer;
     return peer;
 }

@@ -3,6 +3,7 @@
 #include "btl/shm/shm.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/compat/component.h"
 #include "opal/mca/hwloc/hwloc-internal.h"
@@ -41,7 +42,7 @@ static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
         shm_own_part_take(record);
     else if (!refusal)
         shm_own_others_look(true);
-    shm_peer_t *peer = shm_peer_find(&proc->proc_name);
+    shm_peer_t *peer = peer_table_find(&shm.names, &proc->proc_name);
     if (refusal) {
         SHM_VERBOSE("no lane to process %s: %s", OPAL_NAME_PRINT(proc->proc_name), refusal);
         free(record);
@@ -134,5 +135,6 @@ void shm_peers_close(void)
         peer_destroy(shm.peers[i]);
     free(shm.peers);
     shm.peers = NULL;
+    memset(&shm.names, 0, sizeof(shm.names));
     shm.peer_count = shm.peer_room = 0;
 }

@@ -151,6 +151,7 @@ struct mca_btl_base_endpoint_t {
 
     opal_proc_t *proc; /* NULL: it sent before Open MPI added it */
     opal_process_name_t name;
+    struct peer_entry entry; /* in shm.names */
     struct shm_record record;
     enum segment_kind kind; /* how its segments are opened */
     bool known;             /* by btl_add_procs */
@@ -248,6 +249,7 @@ struct shm_state {
     opal_mutex_t channel_lock; /* guards the channels of `segments`; taken inside a peer's lock */
     struct segment segments[SEGMENT_KINDS];
     _Atomic bool segment_live[SEGMENT_KINDS];
+    struct peer_table names;
     shm_peer_t **peers;
     uint32_t peer_count;
     uint32_t peer_room;
@@ -363,8 +365,7 @@ void shm_doorbell_wake(struct segment_header *header);
 /* --- peers and connections to them ----------------------------------------------------------- */
 
 /* peer.c */
-/* Under shm.lock. The peer of that name; NULL if there is none. */
-shm_peer_t *shm_peer_find(const opal_process_name_t *name);
+/* Under shm.lock. */
 shm_peer_t *shm_peer_create(const opal_process_name_t *name);
 /* Whether it has marked that it ends in order. */
 bool shm_peer_finalized(const shm_peer_t *peer);

@@ -254,7 +254,7 @@ static void goodbyes_await(struct sock_module *first)
         any = false;
         for (uint32_t nth = 0; nth < SOCK_LINKS_MAX; nth++)
             if (sock_module_nth(first, nth))
-                sock_peers_visit(sock_module_nth(first, nth), has_gone, &any);
+                peer_table_visit(&sock_module_nth(first, nth)->peers, has_gone, &any);
         if (any)
             sched_yield();
     }
@@ -280,7 +280,7 @@ static bool peer_close(sock_peer_t *peer, void *context)
 
 static void module_close(struct sock_module *module)
 {
-    sock_peers_visit(module, peer_close, NULL);
+    peer_table_visit(&module->peers, peer_close, NULL);
     sock_peers_free(module);
     OBJ_DESTRUCT(&module->lock);
     free(module);

@@ -4,23 +4,9 @@
 
 #include <stdlib.h>
 
-#include "common/compat/component.h"
-
-static sock_peer_t *_Atomic *bucket_of(struct sock_module *module, const opal_process_name_t *name)
-{
-    uint64_t hash = ((uint64_t) name->jobid << 32 | name->vpid) * UINT64_C(0x9e3779b97f4a7c15);
-
-    return &module->buckets[hash >> 32 & (PEER_BUCKETS - 1)];
-}
-
 sock_peer_t *sock_peer_find(struct sock_module *module, const opal_process_name_t *name)
 {
-    /* Acquire: pairs with the release in sock_peer_get; who finds a peer finds it whole. */
-    sock_peer_t *peer = atomic_load_explicit(bucket_of(module, name), memory_order_acquire);
-
-    while (peer && !component_names_equal(&peer->name, name))
-        peer = peer->next;
-    return peer;
+    return peer_table_find(&module->peers, name);
 }
 
 void sock_peer_begin(sock_peer_t *peer, uint32_t session)
@@ -74,25 +60,10 @@ sock_peer_t *sock_peer_get(struct sock_module *module, const opal_process_name_t
 {
     opal_mutex_lock(&module->lock);
     sock_peer_t *peer = sock_peer_find(module, name);
-    if (!peer)
-        peer = peer_new(module, name);
-    if (peer && !sock_peer_find(module, name)) {
-        peer->next = atomic_load_explicit(bucket_of(module, name), memory_order_relaxed);
-        /* Release: see sock_peer_find. */
-        atomic_store_explicit(bucket_of(module, name), peer, memory_order_release);
-    }
+    if (!peer && (peer = peer_new(module, name)))
+        peer_table_add(&module->peers, &peer->entry, &peer->name, peer);
     opal_mutex_unlock(&module->lock);
     return peer;
-}
-
-void sock_peers_visit(struct sock_module *module, bool (*visit)(sock_peer_t *peer, void *context),
-                      void *context)
-{
-    for (uint32_t i = 0; i < PEER_BUCKETS; i++)
-        for (sock_peer_t *peer = atomic_load_explicit(&module->buckets[i], memory_order_acquire);
-             peer; peer = peer->next)
-            if (!visit(peer, context))
-                return;
 }
 
 void sock_peer_know(sock_peer_t *peer, opal_proc_t *proc, const struct sock_address *theirs,
@@ -155,22 +126,19 @@ static void watched_forget(const struct sock_module *module)
     }
 }
 
+static bool peer_free(sock_peer_t *peer, void *context)
+{
+    (void) context;
+    free(peer->intake.bytes);
+    OBJ_DESTRUCT(&peer->sent);
+    OBJ_DESTRUCT(&peer->pending);
+    OBJ_DESTRUCT(&peer->lock);
+    free(peer);
+    return true;
+}
+
 void sock_peers_free(struct sock_module *module)
 {
     watched_forget(module);
-    for (uint32_t i = 0; i < PEER_BUCKETS; i++) {
-        sock_peer_t *peer = atomic_load_explicit(&module->buckets[i], memory_order_relaxed);
-
-        while (peer) {
-            sock_peer_t *next = peer->next;
-
-            free(peer->intake.bytes);
-            OBJ_DESTRUCT(&peer->sent);
-            OBJ_DESTRUCT(&peer->pending);
-            OBJ_DESTRUCT(&peer->lock);
-            free(peer);
-            peer = next;
-        }
-        atomic_store_explicit(&module->buckets[i], NULL, memory_order_relaxed);
-    }
+    peer_table_visit(&module->peers, peer_free, NULL);
 }

@@ -20,6 +20,7 @@
 #include "btl/sock/greeting.h"
 #include "btl/sock/seal.h"
 #include "common/compat/fragment.h"
+#include "common/compat/peer_list.h"
 #include "common/compat/registered.h"
 #include "common/compat/threads.h"
 #include "common/lane/attr.h"
@@ -287,7 +288,7 @@ struct mca_btl_base_endpoint_t {
 
     struct sock_module *module;
     opal_process_name_t name;
-    struct mca_btl_base_endpoint_t *next; /* in the module's table */
+    struct peer_entry entry; /* in the module's table */
 
     bool is_watched; /* under the lock: in the list of those that the clock matters to */
     struct mca_btl_base_endpoint_t *next_watched;
@@ -296,8 +297,6 @@ struct mca_btl_base_endpoint_t {
 typedef struct mca_btl_base_endpoint_t sock_peer_t;
 
 /* --- modules --- */
-
-#define PEER_BUCKETS 256u
 
 struct sock_module {
     mca_btl_base_module_t super;
@@ -312,7 +311,7 @@ struct sock_module {
     sock_peer_t *unreached; /* P: it was said that this one is out of reach; NULL: of none */
     /* Guards the table of peers, which only grows while the module lives. */
     opal_mutex_t lock;
-    sock_peer_t *_Atomic buckets[PEER_BUCKETS];
+    struct peer_table peers;
 };
 
 #define module_of(btl) ((struct sock_module *) (btl))
@@ -404,9 +403,6 @@ static inline bool sock_name_is_before(const opal_process_name_t *a, const opal_
 sock_peer_t *sock_peer_find(struct sock_module *module, const opal_process_name_t *name);
 /* The one of that name, made where there is none. NULL: no memory. */
 sock_peer_t *sock_peer_get(struct sock_module *module, const opal_process_name_t *name);
-/* Calls `visit` for each peer of the module, until it returns false. */
-void sock_peers_visit(struct sock_module *module, bool (*visit)(sock_peer_t *peer, void *context),
-                      void *context);
 void sock_peers_free(struct sock_module *module);
 /* Under its lock: Open MPI has added the process, which is there. */
 void sock_peer_know(sock_peer_t *peer, opal_proc_t *proc, const struct sock_address *theirs,

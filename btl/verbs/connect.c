@@ -247,9 +247,8 @@ static void hello_heard(struct verbs_module *module, const struct greeting *hear
 
 static void refused_heard(struct verbs_module *module, const struct greeting *heard)
 {
-    OPAL_THREAD_LOCK(&module->lock);
     verbs_peer_t *peer = verbs_peer_find(module, &heard->from);
-    OPAL_THREAD_UNLOCK(&module->lock);
+
     if (!peer || heard->to_port != module->port_index || heard->heard_qpn == 0)
         return;
     OPAL_THREAD_LOCK(&peer->lock);

@@ -52,9 +52,7 @@ static void greeting_send_anyhow(const opal_process_name_t *to, uint64_t nonce,
     for (uint32_t i = 0; i < verbs.module_count; i++) {
         struct verbs_module *module = verbs.modules[i];
 
-        OPAL_THREAD_LOCK(&module->lock);
         verbs_peer_t *peer = verbs_peer_find(module, to);
-        OPAL_THREAD_UNLOCK(&module->lock);
         if (!peer)
             continue;
         OPAL_THREAD_LOCK(&peer->lock);
@@ -81,13 +79,8 @@ void verbs_fence_ask(verbs_peer_t *peer)
 static verbs_peer_t *fence_peer(const struct greeting *heard)
 {
     struct verbs_module *module = verbs_module_of_port(heard->to_port);
-    verbs_peer_t *peer = NULL;
+    verbs_peer_t *peer = module ? verbs_peer_find(module, &heard->from) : NULL;
 
-    if (module) {
-        OPAL_THREAD_LOCK(&module->lock);
-        peer = verbs_peer_find(module, &heard->from);
-        OPAL_THREAD_UNLOCK(&module->lock);
-    }
     return peer && heard->from_nonce == peer->nonce ? peer : NULL;
 }
 

@@ -216,9 +216,7 @@ void verbs_peers_close(struct verbs_module *module)
     for (uint32_t i = 0; (peer = verbs_peer_at(module, i)); i++)
         peer_destroy(peer);
     atomic_store_explicit(&module->peer_count, 0, memory_order_relaxed);
-    free(module->places);
-    module->places = NULL;
-    module->place_count = 0;
+    memset(&module->names, 0, sizeof(module->names));
     for (uint32_t i = 0; i < PEERS_CHUNKS; i++)
         free(atomic_load_explicit(&module->chunks[i], memory_order_relaxed));
     peer_list_close(&module->greeting);

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/compat/component.h"
-
 void verbs_peers_open(struct verbs_module *module)
 {
     OBJ_CONSTRUCT(&module->lock, opal_mutex_t);
@@ -26,61 +24,16 @@ verbs_peer_t *verbs_peer_at(struct verbs_module *module, uint32_t index)
     return chunk[index % PEERS_CHUNK];
 }
 
-/* Where the search for a name begins. */
-static uint32_t place_of(const struct verbs_module *module, const opal_process_name_t *name)
-{
-    uint64_t hash = ((uint64_t) name->jobid << 32 | name->vpid) * UINT64_C(0x9e3779b97f4a7c15);
-
-    return (uint32_t) (hash >> 32) & (module->place_count - 1);
-}
-
 verbs_peer_t *verbs_peer_find(struct verbs_module *module, const opal_process_name_t *name)
 {
-    uint32_t last = module->place_count - 1;
-
-    if (module->place_count == 0)
-        return NULL;
-    for (uint32_t at = place_of(module, name); module->places[at] != 0; at = (at + 1) & last) {
-        verbs_peer_t *peer = verbs_peer_at(module, module->places[at] - 1);
-
-        if (component_names_equal(&peer->name, name))
-            return peer;
-    }
-    return NULL;
-}
-
-static void place_take(struct verbs_module *module, const opal_process_name_t *name, uint32_t index)
-{
-    uint32_t at = place_of(module, name);
-
-    while (module->places[at] != 0)
-        at = (at + 1) & (module->place_count - 1);
-    module->places[at] = index + 1;
-}
-
-/* Room for one more name than `count`; at most half of the places are taken. */
-static bool places_grow(struct verbs_module *module, uint32_t count)
-{
-    uint32_t more = module->place_count ? 2 * module->place_count : 64;
-
-    if (2 * (count + 1) <= module->place_count)
-        return true;
-    uint32_t *places = calloc(more, sizeof(*places));
-    if (!places)
-        return false;
-    free(module->places);
-    module->places = places;
-    module->place_count = more;
-    for (uint32_t i = 0; i < count; i++)
-        place_take(module, &verbs_peer_at(module, i)->name, i);
-    return true;
+    return peer_table_find(&module->names, name);
 }
 
 verbs_peer_t *verbs_peer_create(struct verbs_module *module, const opal_process_name_t *name)
 {
     uint32_t index = atomic_load_explicit(&module->peer_count, memory_order_relaxed);
 
-    if (index >= PEERS_CHUNK * PEERS_CHUNKS || !places_grow(module, index))
+    if (index >= PEERS_CHUNK * PEERS_CHUNKS)
         return NULL;
     verbs_peer_t **chunk =
         atomic_load_explicit(&module->chunks[index / PEERS_CHUNK], memory_order_relaxed);
@@ -105,7 +58,7 @@ verbs_peer_t *verbs_peer_create(struct verbs_module *module, const opal_process_
     chunk[index % PEERS_CHUNK] = peer;
     /* Release: see verbs_peer_at. */
     atomic_store_explicit(&module->peer_count, index + 1, memory_order_release);
-    place_take(module, name, index);
+    peer_table_add(&module->names, &peer->entry, &peer->name, peer);
     return peer;
 }
 

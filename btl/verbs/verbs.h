@@ -202,7 +202,8 @@ struct mca_btl_base_endpoint_t {
     uint32_t their_port; /* index in its record */
 
     struct verbs_module *module;
-    uint32_t index; /* in the module's table */
+    uint32_t index;          /* in the module's table, */
+    struct peer_entry entry; /* and the one by names */
     opal_process_name_t name;
     opal_proc_t *proc; /* NULL: it greeted before Open MPI added it */
     bool known;        /* by btl_add_procs */
@@ -292,8 +293,7 @@ struct verbs_module {
     opal_mutex_t lock;
     verbs_peer_t **_Atomic chunks[PEERS_CHUNKS];
     _Atomic uint32_t peer_count;
-    uint32_t *places;     /* indices plus 1, by a hash of the peers' names; 0: free */
-    uint32_t place_count; /* a power of two, at least twice the peers */
+    struct peer_table names;
 
     struct peer_list waiting;   /* peers with something pending and a connection, */
     struct peer_list expecting; /* that may write a slot that a message is expected in, */
@@ -402,8 +402,8 @@ uint64_t verbs_now_ms(void);
 /* The table and the lists of peers of a new module. */
 void verbs_peers_open(struct verbs_module *module);
 verbs_peer_t *verbs_peer_at(struct verbs_module *module, uint32_t index);
-/* Under module->lock. */
 verbs_peer_t *verbs_peer_find(struct verbs_module *module, const opal_process_name_t *name);
+/* Under module->lock. */
 verbs_peer_t *verbs_peer_create(struct verbs_module *module, const opal_process_name_t *name);
 /* Under peer->lock. */
 /* Relaxed: the lock orders it; who looks without the lock gets a hint, and looks again with it. */

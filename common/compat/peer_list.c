@@ -1,6 +1,51 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers of which something is due. */
+/* Peers by their names, and those of which something is due. */
 #include "common/compat/peer_list.h"
+
+static struct peer_entry *_Atomic *bucket_of(struct peer_table *table,
+                                             const opal_process_name_t *name)
+{
+    uint64_t hash = ((uint64_t) name->jobid << 32 | name->vpid) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return &table->buckets[hash >> 32 & (PEER_BUCKETS - 1)];
+}
+
+struct mca_btl_base_endpoint_t *peer_table_find(struct peer_table *table,
+                                                const opal_process_name_t *name)
+{
+    /* Acquire: pairs with the release in peer_table_add. */
+    struct peer_entry *entry = atomic_load_explicit(bucket_of(table, name), memory_order_acquire);
+
+    while (entry && (entry->name->jobid != name->jobid || entry->name->vpid != name->vpid))
+        entry = entry->next;
+    return entry ? entry->peer : NULL;
+}
+
+void peer_table_add(struct peer_table *table, struct peer_entry *entry,
+                    const opal_process_name_t *name, struct mca_btl_base_endpoint_t *peer)
+{
+    struct peer_entry *_Atomic *bucket = bucket_of(table, name);
+
+    *entry = (struct peer_entry){
+        .next = atomic_load_explicit(bucket, memory_order_relaxed), .peer = peer, .name = name};
+    atomic_store_explicit(bucket, entry, memory_order_release); /* peer_table_find */
+}
+
+void peer_table_visit(struct peer_table *table,
+                      bool (*visit)(struct mca_btl_base_endpoint_t *peer, void *context),
+                      void *context)
+{
+    struct peer_entry *next;
+
+    for (uint32_t i = 0; i < PEER_BUCKETS; i++)
+        for (struct peer_entry *entry =
+                 atomic_load_explicit(&table->buckets[i], memory_order_acquire);
+             entry; entry = next) {
+            next = entry->next;
+            if (!visit(entry->peer, context))
+                return;
+        }
+}
 
 void peer_list_open(struct peer_list *list)
 {

@@ -1,14 +1,45 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers of which something is due, in turn, each of them once. */
+/* Peers of a BTL: by their names, and those of which something is due, in turn, each of them once.
+ */
 #ifndef MULTILANE_COMPAT_PEER_LIST_H
 #define MULTILANE_COMPAT_PEER_LIST_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/compat/threads.h"
+#include "opal/util/proc.h"
 
 struct mca_btl_base_endpoint_t;
+
+/* --- by name --- */
+
+/* A peer's entry in the table, as long as there is the table. */
+struct peer_entry {
+    struct peer_entry *next;
+    struct mca_btl_base_endpoint_t *peer;
+    const opal_process_name_t *name;
+};
+
+#define PEER_BUCKETS 1024u
+
+struct peer_table {
+    struct peer_entry *_Atomic buckets[PEER_BUCKETS];
+};
+
+/* By any thread; null: there is none of that name. */
+struct mca_btl_base_endpoint_t *peer_table_find(struct peer_table *table,
+                                                const opal_process_name_t *name);
+/* By one thread at a time: who finds the peer finds what was written before. */
+void peer_table_add(struct peer_table *table, struct peer_entry *entry,
+                    const opal_process_name_t *name, struct mca_btl_base_endpoint_t *peer);
+/* Calls `visit`, which may free the peer, for each one until it returns false. */
+void peer_table_visit(struct peer_table *table,
+                      bool (*visit)(struct mca_btl_base_endpoint_t *peer, void *context),
+                      void *context);
+
+/* --- in turn --- */
 
 /* A peer's place in one list, cleared when it is made. */
 struct peer_place {
