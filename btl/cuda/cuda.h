@@ -106,13 +106,6 @@ extern struct cuda_state cuda;
 extern mca_btl_base_module_t cuda_module;
 
 #define CUDA_SAY(...) opal_output(0, "btl/cuda: " __VA_ARGS__)
-/* For sentences that hold for many messages. */
-#define CUDA_SAY_ONCE(...)                                                                         \
-    do {                                                                                           \
-        static _Atomic bool is_said; /* relaxed: it orders nothing */                              \
-        if (!atomic_exchange_explicit(&is_said, true, memory_order_relaxed))                       \
-            CUDA_SAY(__VA_ARGS__);                                                                 \
-    } while (0)
 #define CUDA_VERBOSE(...)                                                                          \
     opal_output_verbose(10, opal_btl_base_framework.framework_output, "btl/cuda: " __VA_ARGS__)
 

@@ -94,10 +94,11 @@ static int chunks_most(void)
 
 static driver_result too_many(void)
 {
-    CUDA_SAY_ONCE("messages under way are in more than %d chunks of device memory, as many as may "
-                  "be shared at once (btl_cuda_handles_max, and half of the files that a process "
-                  "may have open). Messages in others are copied through host memory.",
-                  chunks_most());
+    SAY_ONCE(CUDA_SAY,
+             "messages under way are in more than %d chunks of device memory, as many as may "
+             "be shared at once (btl_cuda_handles_max, and half of the files that a process "
+             "may have open). Messages in others are copied through host memory.",
+             chunks_most());
     return TOO_MANY;
 }
 
@@ -307,9 +308,10 @@ cuda_key_t *cuda_key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *b
     if (result == DRIVER_SUCCESS)
         return key;
     if (result != TOO_MANY)
-        CUDA_SAY_ONCE("the driver has no handle to share the device memory at %p by: %s. Messages "
-                      "of such memory are copied through host memory instead.",
-                      base, driver_words(result, words, sizeof(words)));
+        SAY_ONCE(CUDA_SAY,
+                 "the driver has no handle to share the device memory at %p by: %s. Messages "
+                 "of such memory are copied through host memory instead.",
+                 base, driver_words(result, words, sizeof(words)));
     free(key);
     return NULL;
 }

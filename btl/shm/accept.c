@@ -119,14 +119,12 @@ static void ring_begin(shm_peer_t *peer, struct connection *connection, struct c
  * by the small one again, which needs neither. */
 static void ring_refuse(shm_peer_t *peer, struct connection *connection, int error)
 {
-    static _Atomic bool said; /* relaxed: it orders nothing */
-
-    if (!atomic_exchange_explicit(&said, true, memory_order_relaxed))
-        SHM_SAY("a ring of process %s cannot be mapped by process %s: %s. Its messages go by a "
-                "small ring for now, which is slower.%s",
-                OPAL_NAME_PRINT(peer->name), OPAL_NAME_PRINT(OPAL_PROC_MY_NAME),
-                shm_segment_open_error(error),
-                error == EMFILE ? " A higher limit (ulimit -n) helps." : "");
+    SAY_ONCE(SHM_SAY,
+             "a ring of process %s cannot be mapped by process %s: %s. Its messages go by a "
+             "small ring for now, which is slower.%s",
+             OPAL_NAME_PRINT(peer->name), OPAL_NAME_PRINT(OPAL_PROC_MY_NAME),
+             shm_segment_open_error(error),
+             error == EMFILE ? " A higher limit (ulimit -n) helps." : "");
     shm_connection_clear(connection);
     ring_begin(peer, connection, NULL, 0);
     ring_move_refuse(&connection->move, peer->in_ring);

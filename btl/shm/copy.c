@@ -21,15 +21,15 @@ static void copy_set(shm_peer_t *peer, enum peer_copy copy)
 /* Says so once for all such processes, if the user asked for cma by name. */
 static void copy_refused(const shm_peer_t *peer, const char *why)
 {
-    static _Atomic bool said;
-
     if (shm.single_copy.number != SHM_COPY_CMA)
         SHM_VERBOSE("no single copy with process %s: %s", OPAL_NAME_PRINT(peer->name), why);
-    else if (!atomic_exchange_explicit(&said, true, memory_order_relaxed))
-        SHM_SAY("btl_shm_single_copy is cma, but the memory of process %s (pid %d) cannot be read: "
-                "%s. Messages to such processes are copied through the ring. Let processes of one "
-                "user read each other's memory (as with ptrace), or give auto.",
-                OPAL_NAME_PRINT(peer->name), (int) peer->record.pid, why);
+    else
+        SAY_ONCE(
+            SHM_SAY,
+            "btl_shm_single_copy is cma, but the memory of process %s (pid %d) cannot be read: "
+            "%s. Messages to such processes are copied through the ring. Let processes of one "
+            "user read each other's memory (as with ptrace), or give auto.",
+            OPAL_NAME_PRINT(peer->name), (int) peer->record.pid, why);
 }
 
 /* Why the proof is not tried, or NULL. */

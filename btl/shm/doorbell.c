@@ -46,13 +46,12 @@ void shm_doorbell_ring_own_of(shm_peer_t *peer)
 /* Where the kernel does not let us sleep on a word (a sandbox), nothing wakes us. */
 static void nap(int error)
 {
-    static _Atomic bool said;
     const struct timespec time = {.tv_nsec = NAP_NS};
 
-    if (!atomic_exchange_explicit(&said, true, memory_order_relaxed))
-        SHM_VERBOSE("this process cannot sleep on shared memory: %s; where it waits it naps for "
-                    "50 us at a time",
-                    strerror(error));
+    SAY_ONCE(SHM_VERBOSE,
+             "this process cannot sleep on shared memory: %s; where it waits it naps for "
+             "50 us at a time",
+             strerror(error));
     nanosleep(&time, NULL);
 }
 

@@ -237,14 +237,12 @@ static bool peer_has_left(const shm_peer_t *peer)
 
 static bool is_shortage(const shm_peer_t *peer, int error)
 {
-    static _Atomic bool said; /* relaxed: it orders nothing */
-
     if (error != EMFILE && error != ENFILE && error != ENOMEM)
         return false;
-    if (!atomic_exchange_explicit(&said, true, memory_order_relaxed))
-        SHM_SAY("the memory of process %s cannot be opened now: %s. It is tried again; a higher "
-                "limit (ulimit -n) helps.",
-                OPAL_NAME_PRINT(peer->name), strerror(error));
+    SAY_ONCE(SHM_SAY,
+             "the memory of process %s cannot be opened now: %s. It is tried again; a higher "
+             "limit (ulimit -n) helps.",
+             OPAL_NAME_PRINT(peer->name), strerror(error));
     return true;
 }
 

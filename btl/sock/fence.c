@@ -84,7 +84,7 @@ size_t sock_fence_note_heard(const void *note, size_t length, void *answer)
     if (length != sizeof(in) || in.version != NOTE_VERSION)
         return 0;
     struct sock_module *module = sock_module_of_rail(in.to_rail);
-    sock_peer_t *peer = module ? sock_peer_find(module, &in.from) : NULL;
+    sock_peer_t *peer = module ? peer_table_find(&module->peers, &in.from) : NULL;
     if (!peer)
         return 0;
     OPAL_THREAD_LOCK(&peer->lock);

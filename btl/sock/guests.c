@@ -35,14 +35,11 @@ static void guest_dismiss(struct sock_socket *guest)
  * computes, which calls again. */
 static void stranger_count(bool is_wrong)
 {
-    static bool said;
-
     atomic_fetch_add_explicit(&sock.strangers, 1, memory_order_relaxed);
-    if (!is_wrong || said)
-        return;
-    said = true;
-    SOCK_SAY("a connection came from outside this job, and was closed; more of them are only "
-             "counted (btl_sock_strangers).");
+    if (is_wrong)
+        SAY_ONCE(SOCK_SAY,
+                 "a connection came from outside this job, and was closed; more of them are only "
+                 "counted (btl_sock_strangers).");
 }
 
 /* Is there room for one more? The one that has been silent for longest may have to go. */

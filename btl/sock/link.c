@@ -539,7 +539,7 @@ bool sock_link_is_proven(mca_btl_base_module_t *btl, sock_peer_t *peer, char *wh
 static bool another_works(const sock_peer_t *peer)
 {
     for (uint32_t i = 0; i < sock.module_count; i++) {
-        sock_peer_t *other = sock_peer_find(sock.modules[i], &peer->name);
+        sock_peer_t *other = peer_table_find(&sock.modules[i]->peers, &peer->name);
         if (!other || sock.modules[i]->address == peer->module->address)
             continue;
         OPAL_THREAD_LOCK(&other->lock);

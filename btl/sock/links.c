@@ -67,7 +67,7 @@ sock_peer_t *sock_links_find(sock_peer_t *first, uint32_t nth)
 {
     struct sock_module *module = sock_module_nth(first->module, nth);
 
-    return module ? sock_peer_find(module, &first->name) : NULL;
+    return module ? peer_table_find(&module->peers, &first->name) : NULL;
 }
 
 /* Of a rail that both ends have, and another node. */
@@ -104,7 +104,7 @@ bool sock_links_next(mca_btl_base_module_t *btl, sock_peer_t *first, uint32_t nt
 /* The link divides among those that carry. */
 void sock_links_begun(sock_peer_t *peer)
 {
-    sock_peer_t *first = sock_peer_find(peer->module->first, &peer->name);
+    sock_peer_t *first = peer_table_find(&peer->module->first->peers, &peer->name);
     uint32_t links = 1;
 
     if (!first || sock.links > 0)

@@ -4,11 +4,6 @@
 
 #include <stdlib.h>
 
-sock_peer_t *sock_peer_find(struct sock_module *module, const opal_process_name_t *name)
-{
-    return peer_table_find(&module->peers, name);
-}
-
 void sock_peer_begin(sock_peer_t *peer, uint32_t session)
 {
     if (peer->was_linked) {
@@ -59,7 +54,7 @@ static sock_peer_t *peer_new(struct sock_module *module, const opal_process_name
 sock_peer_t *sock_peer_get(struct sock_module *module, const opal_process_name_t *name)
 {
     opal_mutex_lock(&module->lock);
-    sock_peer_t *peer = sock_peer_find(module, name);
+    sock_peer_t *peer = peer_table_find(&module->peers, name);
     if (!peer && (peer = peer_new(module, name)))
         peer_table_add(&module->peers, &peer->entry, &peer->name, peer);
     opal_mutex_unlock(&module->lock);

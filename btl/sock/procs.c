@@ -27,19 +27,15 @@ static bool record_fits(const void *data, size_t bytes)
 /* A longer frame than the other end takes would break each connection, and so would plain text. */
 static bool speaks_alike(const opal_proc_t *proc, const struct sock_record *record)
 {
-    static bool said;
-
     if (record->message_bytes == sock.record.message_bytes &&
         record->put_bytes == sock.record.put_bytes &&
         record->is_encrypted == sock.record.is_encrypted)
         return true;
-    if (!said)
-        SOCK_SAY(
-            "process %s has another btl_sock_max_send_size, btl_sock_put_limit or btl_sock_tls "
-            "than this one; messages between such processes take another lane. Give all of "
-            "the job the same.",
-            OPAL_NAME_PRINT(proc->proc_name));
-    said = true;
+    SAY_ONCE(SOCK_SAY,
+             "process %s has another btl_sock_max_send_size, btl_sock_put_limit or btl_sock_tls "
+             "than this one; messages between such processes take another lane. Give all of "
+             "the job the same.",
+             OPAL_NAME_PRINT(proc->proc_name));
     return false;
 }
 
@@ -125,7 +121,7 @@ int sock_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs
     for (size_t i = 0; i < count; i++)
         for (uint32_t nth = 0; peers[i] && nth < SOCK_LINKS_MAX; nth++) {
             struct sock_module *module = sock_module_nth(module_of(btl), nth);
-            sock_peer_t *peer = module ? sock_peer_find(module, &peers[i]->name) : NULL;
+            sock_peer_t *peer = module ? peer_table_find(&module->peers, &peers[i]->name) : NULL;
             if (peer)
                 peer_part(peer);
         }

@@ -400,7 +400,6 @@ static inline bool sock_name_is_before(const opal_process_name_t *a, const opal_
     return a->jobid != b->jobid ? a->jobid < b->jobid : a->vpid < b->vpid;
 }
 
-sock_peer_t *sock_peer_find(struct sock_module *module, const opal_process_name_t *name);
 /* The one of that name, made where there is none. NULL: no memory. */
 sock_peer_t *sock_peer_get(struct sock_module *module, const opal_process_name_t *name);
 void sock_peers_free(struct sock_module *module);

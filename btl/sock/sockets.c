@@ -106,15 +106,12 @@ static void options_set(int fd)
 
 bool sock_is_exhausted(int error)
 {
-    static atomic_flag said = ATOMIC_FLAG_INIT;
-
     if (error != EMFILE && error != ENFILE && error != ENOMEM && error != ENOBUFS)
         return false;
-    /* Relaxed: it orders nothing. */
-    if (!atomic_flag_test_and_set_explicit(&said, memory_order_relaxed))
-        SOCK_SAY("no connection can be made or accepted now: %s. They are tried again and again, "
-                 "and messages take other lanes or wait%s.",
-                 strerror(error), error == EMFILE ? " (ulimit -n)" : "");
+    SAY_ONCE(SOCK_SAY,
+             "no connection can be made or accepted now: %s. They are tried again and again, "
+             "and messages take other lanes or wait%s.",
+             strerror(error), error == EMFILE ? " (ulimit -n)" : "");
     return true;
 }
 

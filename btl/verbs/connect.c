@@ -137,7 +137,7 @@ void verbs_greetings_repeat(struct verbs_module *module)
 static verbs_peer_t *greeting_peer(struct verbs_module *module, const struct greeting *heard)
 {
     OPAL_THREAD_LOCK(&module->lock);
-    verbs_peer_t *peer = verbs_peer_find(module, &heard->from);
+    verbs_peer_t *peer = peer_table_find(&module->names, &heard->from);
     if (!peer)
         peer = verbs_peer_create(module, &heard->from);
     OPAL_THREAD_UNLOCK(&module->lock);
@@ -247,7 +247,7 @@ static void hello_heard(struct verbs_module *module, const struct greeting *hear
 
 static void refused_heard(struct verbs_module *module, const struct greeting *heard)
 {
-    verbs_peer_t *peer = verbs_peer_find(module, &heard->from);
+    verbs_peer_t *peer = peer_table_find(&module->names, &heard->from);
 
     if (!peer || heard->to_port != module->port_index || heard->heard_qpn == 0)
         return;

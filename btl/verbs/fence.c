@@ -52,7 +52,7 @@ static void greeting_send_anyhow(const opal_process_name_t *to, uint64_t nonce,
     for (uint32_t i = 0; i < verbs.module_count; i++) {
         struct verbs_module *module = verbs.modules[i];
 
-        verbs_peer_t *peer = verbs_peer_find(module, to);
+        verbs_peer_t *peer = peer_table_find(&module->names, to);
         if (!peer)
             continue;
         OPAL_THREAD_LOCK(&peer->lock);
@@ -79,7 +79,7 @@ void verbs_fence_ask(verbs_peer_t *peer)
 static verbs_peer_t *fence_peer(const struct greeting *heard)
 {
     struct verbs_module *module = verbs_module_of_port(heard->to_port);
-    verbs_peer_t *peer = module ? verbs_peer_find(module, &heard->from) : NULL;
+    verbs_peer_t *peer = module ? peer_table_find(&module->names, &heard->from) : NULL;
 
     return peer && heard->from_nonce == peer->nonce ? peer : NULL;
 }

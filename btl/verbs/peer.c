@@ -24,11 +24,6 @@ verbs_peer_t *verbs_peer_at(struct verbs_module *module, uint32_t index)
     return chunk[index % PEERS_CHUNK];
 }
 
-verbs_peer_t *verbs_peer_find(struct verbs_module *module, const opal_process_name_t *name)
-{
-    return peer_table_find(&module->names, name);
-}
-
 verbs_peer_t *verbs_peer_create(struct verbs_module *module, const opal_process_name_t *name)
 {
     uint32_t index = atomic_load_explicit(&module->peer_count, memory_order_relaxed);

@@ -14,16 +14,13 @@
  * break the lane. */
 static bool takes_as_long(const opal_proc_t *proc, const struct verbs_record *record)
 {
-    static bool said;
-
     if (verbs.record.message_bytes == record->message_bytes)
         return true;
-    if (!said)
-        VERBS_SAY("process %s has a btl_verbs_max_send_size of %llu and this one of %llu; messages "
-                  "between such processes take another lane. Give all of the job the same.",
-                  OPAL_NAME_PRINT(proc->proc_name), (unsigned long long) record->message_bytes,
-                  (unsigned long long) verbs.record.message_bytes);
-    said = true;
+    SAY_ONCE(VERBS_SAY,
+             "process %s has a btl_verbs_max_send_size of %llu and this one of %llu; messages "
+             "between such processes take another lane. Give all of the job the same.",
+             OPAL_NAME_PRINT(proc->proc_name), (unsigned long long) record->message_bytes,
+             (unsigned long long) verbs.record.message_bytes);
     return false;
 }
 
@@ -131,7 +128,7 @@ static verbs_peer_t *peer_add(struct verbs_module *module, opal_proc_t *proc, in
         free(record);
         return NULL;
     }
-    peer = verbs_peer_find(module, &proc->proc_name);
+    peer = peer_table_find(&module->names, &proc->proc_name);
     if (!peer)
         peer = verbs_peer_create(module, &proc->proc_name);
     if (!peer) {

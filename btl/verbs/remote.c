@@ -9,12 +9,10 @@
 /* Why device memory is not registered, said once: its messages go through memory of the host. */
 static void device_refused(struct verbs_module *module, const char *why)
 {
-    static _Atomic bool was_said; /* relaxed: it orders nothing */
-
-    if (!atomic_exchange_explicit(&was_said, true, memory_order_relaxed))
-        VERBS_SAY("%s: some device memory is not registered: %s. Its messages pass through memory "
-                  "of the host; with btl_verbs_dmabuf none all do.",
-                  module->device, why);
+    SAY_ONCE(VERBS_SAY,
+             "%s: some device memory is not registered: %s. Its messages pass through memory "
+             "of the host; with btl_verbs_dmabuf none all do.",
+             module->device, why);
 }
 
 static mca_btl_base_registration_handle_t *device_register(struct verbs_module *module, void *base,

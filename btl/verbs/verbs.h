@@ -402,7 +402,6 @@ uint64_t verbs_now_ms(void);
 /* The table and the lists of peers of a new module. */
 void verbs_peers_open(struct verbs_module *module);
 verbs_peer_t *verbs_peer_at(struct verbs_module *module, uint32_t index);
-verbs_peer_t *verbs_peer_find(struct verbs_module *module, const opal_process_name_t *name);
 /* Under module->lock. */
 verbs_peer_t *verbs_peer_create(struct verbs_module *module, const opal_process_name_t *name);
 /* Under peer->lock. */

@@ -2,8 +2,6 @@
 /* What all our BTLs do with messages and lanes in one way. */
 #include "common/compat/fragment.h"
 
-#include <stdatomic.h>
-
 #include "opal/class/opal_bitmap.h"
 #include "opal/datatype/opal_convertor.h"
 #include "opal/util/output.h"
@@ -41,13 +39,10 @@ void lane_lost(mca_btl_base_module_t *module, opal_proc_t *proc, const char *why
 __attribute__((noinline)) void fragment_unwanted(const mca_btl_base_module_t *module,
                                                  mca_btl_base_tag_t tag)
 {
-    static _Atomic bool said; /* relaxed: it orders nothing */
-
-    if (!atomic_exchange_explicit(&said, true, memory_order_relaxed))
-        opal_output(0,
-                    "btl/%s: a message came with tag %u, which no callback is registered for; it "
-                    "and others like it are dropped. Do all processes use the same pml?",
-                    module->btl_component->btl_version.mca_component_name, tag);
+    SAY_ONCE(opal_output, 0,
+             "btl/%s: a message came with tag %u, which no callback is registered for; it and "
+             "others like it are dropped. Do all processes use the same pml?",
+             module->btl_component->btl_version.mca_component_name, tag);
 }
 
 /* --- messages --- */

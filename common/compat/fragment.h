@@ -3,12 +3,21 @@
 #ifndef MULTILANE_COMPAT_FRAGMENT_H
 #define MULTILANE_COMPAT_FRAGMENT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "common/compat/btl.h"
 #include "opal/class/opal_free_list.h"
 #include "opal/mca/rcache/rcache.h"
+
+/* For sentences that hold for many messages or peers: says this one once. */
+#define SAY_ONCE(say, ...)                                                                         \
+    do {                                                                                           \
+        static _Atomic bool was_said; /* relaxed: it orders nothing */                             \
+        if (!atomic_exchange_explicit(&was_said, true, memory_order_relaxed))                      \
+            say(__VA_ARGS__);                                                                      \
+    } while (0)
 
 /* btl_add_procs, by a function that returns the peer of one process, or null where the module leads
  * nowhere; it sets *status for what is an error. Of

@@ -757,12 +757,12 @@ static void many_peers_are_cheap(void)
     for (uint32_t i = 0; i < MANY; i++) {
         opal_process_name_t name = {.jobid = 3 + i % 2, .vpid = i / 2};
 
-        CHECK(!verbs_peer_find(&module, &name), "%u is known before", i);
+        CHECK(!peer_table_find(&module.names, &name), "%u is known before", i);
         CHECK(verbs_peer_create(&module, &name)->index == i, "%u", i);
     }
     for (uint32_t i = 0; i < MANY; i++) {
         opal_process_name_t name = {.jobid = 3 + i % 2, .vpid = i / 2};
-        const verbs_peer_t *found = verbs_peer_find(&module, &name);
+        const verbs_peer_t *found = peer_table_find(&module.names, &name);
 
         CHECK(found && found->index == i, "%u", i);
     }
