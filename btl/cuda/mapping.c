@@ -4,7 +4,6 @@
 #include "btl/cuda/cuda.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Under the lock. The list is in the order of use, the last one used at its front. */
 static void mapping_add(struct cuda_mapping *mapping)

@@ -4,7 +4,6 @@
 #include "btl/shm/shm.h"
 #include "common/lock/clock.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include "opal/util/proc.h"

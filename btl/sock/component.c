@@ -7,11 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/compat/component.h"
-#include "common/compat/modex.h"
 #include "common/compat/named.h"
 
 /* So long the other ends may take to say goodbye. */

@@ -3,7 +3,6 @@
 #include "btl/sock/sock.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 

@@ -2,8 +2,6 @@
 /* Works: messages and puts, from their free lists to their ends. */
 #include "btl/sock/sock.h"
 
-#include <string.h>
-
 #include "common/compat/tsan.h"
 
 /* Shorter payloads are copied, so that their owner need not wait until the other end has them. */

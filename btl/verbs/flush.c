@@ -5,8 +5,6 @@
  * and made when device memory is first registered. */
 #include "btl/verbs/verbs.h"
 
-#include <string.h>
-
 /* The bytes that the flush reads; their value is not used. */
 #define FLUSH_BYTES 4u
 

@@ -3,7 +3,6 @@
 #include "btl/verbs/verbs.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/compat/component.h"
 

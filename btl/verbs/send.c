@@ -2,8 +2,6 @@
 /* Messages: how their bytes get into works. */
 #include "btl/verbs/verbs.h"
 
-#include <string.h>
-
 int verbs_send_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
                      mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
 {

@@ -2,8 +2,6 @@
 /* Works: messages, puts, gets and atomics, from their free lists to their ends. */
 #include "btl/verbs/verbs.h"
 
-#include <string.h>
-
 #include "opal/datatype/opal_convertor.h"
 
 int verbs_works_open(struct verbs_module *module)
