@@ -138,8 +138,7 @@ static void fill_input(const struct options *options, const struct lane_file *fi
 {
     plan_input_init(input);
     input->around = file->around;
-    input->around.groups = file->groups;
-    input->around.group_count = file->group_count;
+    input->around.groups = (struct model_groups){file->groups, file->group_count};
     input->around.buffer = options->buffer;
     input->around.registration_cached |= options->registered;
     if (options->sync)

@@ -38,8 +38,8 @@ const struct key top_keys[] = {
     {"stage", KEY_SIZE, offsetof(struct lane_file, around.stage_bytes)},
     {.name = NULL}};
 
-const struct key copy_keys[] = {{"cost", KEY_REAL, offsetof(struct model_copy, fixed_s)},
-                                {"growth", KEY_REAL, offsetof(struct model_copy, s_byte)},
+const struct key copy_keys[] = {{"cost", KEY_REAL, offsetof(struct cost_line, fixed_s)},
+                                {"growth", KEY_REAL, offsetof(struct cost_line, growth_s_byte)},
                                 {.name = NULL}};
 
 /* The schema is the first: what follows may mean something else in another one. */

@@ -32,7 +32,7 @@ struct key {
 };
 
 /* Of a lane, beside its attributes and its group; above all sections, of [copy], of [profile]. The
- * last one of each has no name. The first is in struct model_lane, [copy] in struct model_copy, the
+ * last one of each has no name. The first is in struct model_lane, [copy] in struct cost_line, the
  * others are in struct lane_file. */
 extern const struct key lane_keys[], top_keys[], copy_keys[], profile_keys[];
 

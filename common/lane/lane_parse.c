@@ -180,9 +180,9 @@ static bool begin_copy(struct reader *reader, const char *name, const char *rest
 {
     for (int i = 0; i < MODEL_MEMORIES; i++)
         if (!rest && !strcmp(name, model_memory_name(UINT32_C(1) << i))) {
-            struct model_copy *copy = &reader->file->around.copy[i];
+            struct cost_line *copy = &reader->file->around.copy[i];
             if (copy->fixed_s < 0)
-                *copy = (struct model_copy){0, 0};
+                *copy = (struct cost_line){0, 0};
             reader->base = copy;
             return true;
         }

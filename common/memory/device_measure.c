@@ -71,16 +71,16 @@ static double shortest_s(const struct clocked *clocked, size_t bytes)
     return shortest;
 }
 
-struct model_copy device_line(double small_s, double large_s)
+struct cost_line device_line(double small_s, double large_s)
 {
     double growth = (large_s - small_s) / (double) (LARGE - SMALL);
     if (growth * (double) SMALL > small_s)
         growth = large_s / (double) LARGE;
     growth = fmax(growth, UNSEEN * large_s / (double) LARGE);
-    return (struct model_copy){fmax(0, small_s - growth * (double) SMALL), growth};
+    return (struct cost_line){fmax(0, small_s - growth * (double) SMALL), growth};
 }
 
-static bool line_measure(const struct clocked *clocked, struct model_copy *line)
+static bool line_measure(const struct clocked *clocked, struct cost_line *line)
 {
     double small_s = shortest_s(clocked, SMALL);
     double large_s = small_s < 0 ? -1 : shortest_s(clocked, LARGE);
@@ -90,10 +90,10 @@ static bool line_measure(const struct clocked *clocked, struct model_copy *line)
     return true;
 }
 
-static bool is_line(const struct model_copy *line)
+static bool is_line(const struct cost_line *line)
 {
-    return line->fixed_s >= 0 && line->fixed_s <= TIME_S_MOST && line->s_byte > 0 &&
-           line->s_byte <= BYTE_S_MOST;
+    return line->fixed_s >= 0 && line->fixed_s <= TIME_S_MOST && line->growth_s_byte > 0 &&
+           line->growth_s_byte <= BYTE_S_MOST;
 }
 
 bool device_costs_check(const struct device_costs *costs)

@@ -18,15 +18,15 @@
 /* Of one device. From the start of a copy to the moment the processor hears of its end. All zero:
  * not measured. */
 struct device_costs {
-    struct model_copy to_host, to_device; /* pinned memory of the host */
-    struct model_copy within;             /* from the device to itself */
+    struct cost_line to_host, to_device; /* pinned memory of the host */
+    struct cost_line within;             /* from the device to itself */
 };
 
 /* Of a device with memory that another process has on it, or on another device. */
 struct device_pair {
-    double open_s;         /* opening the memory, once an allocation */
-    struct model_copy get; /* copies from there */
-    uint32_t turns; /* of those that were measured the other process used its device before */
+    double open_s;        /* opening the memory, once an allocation */
+    struct cost_line get; /* copies from there */
+    uint32_t turns;       /* of those that were measured the other process used its device before */
     uint32_t unused;
 };
 
@@ -53,7 +53,7 @@ bool device_take_turn(const struct device_measure *measure);
 
 /* The line through the times of the two sizes. Where both take the same, but for noise, bytes cost
  * next to nothing: the time of the large one is not that of its bytes. */
-struct model_copy device_line(double small_s, double large_s);
+struct cost_line device_line(double small_s, double large_s);
 
 /* Can costs that another process has left be true? */
 bool device_costs_check(const struct device_costs *costs);

@@ -50,8 +50,7 @@ static double bandwidth_together(const struct plan_input *input, enum model_way 
         members[i].group = lane->group;
         members[i].bandwidth_bytes_s = last_range(lane, way)->bandwidth_bytes_s;
     }
-    uint32_t count = group_bandwidths(members, set->count, input->around.groups,
-                                      input->around.group_count, parts);
+    uint32_t count = group_bandwidths(members, set->count, &input->around.groups, parts);
     for (uint32_t i = 0; i < count; i++)
         sum += parts[i];
     return sum;
@@ -120,7 +119,7 @@ static uint32_t most_lanes(const struct plan_input *input, const struct model_pr
 {
     uint32_t most =
         protocol->kind == MODEL_EAGER ? input->most_eager_lanes : input->most_rndv_lanes;
-    if (protocol->needs.one_lane)
+    if (protocol->needs.one_fragment)
         return 1;
     return most && most < MODEL_LANES_MAX ? most : MODEL_LANES_MAX;
 }
@@ -165,7 +164,7 @@ bool lane_set_chooses(const struct plan_input *input, const struct model_protoco
 bool candidate_init(struct candidate *candidate, const struct plan_input *input,
                     uint32_t protocol_index, const struct lane_set *set, bool copies)
 {
-    const struct model_protocol *protocol = input->protocols[protocol_index];
+    const struct model_protocol *protocol = model_protocols[protocol_index];
     candidate->protocol = protocol;
     candidate->protocol_index = protocol_index;
     candidate->copies = copies;
@@ -175,9 +174,8 @@ bool candidate_init(struct candidate *candidate, const struct plan_input *input,
     for (uint32_t i = 0; i < set->count; i++)
         candidate->lanes[i] = &input->lanes[set->lane[i]];
     candidate->first_bytes = protocol->kind == MODEL_EAGER || input->is_announced ? 0 : 1;
-    candidate->largest_bytes = UINT64_MAX;
-    if (protocol->largest &&
-        !protocol->largest(candidate->lanes, set->count, &input->around, &candidate->largest_bytes))
+    if (!model_protocol_fits(protocol, candidate->lanes[0], input->around.header_bytes,
+                             &candidate->largest_bytes))
         return false;
     candidate->bound = MODEL_BOUND_LANE;
     if (protocol->kind == MODEL_EAGER && input->around.eager_max_bytes &&
@@ -228,11 +226,16 @@ static uint64_t busiest_until(const struct cost *cost, enum cost_stage busiest, 
 static void candidate_cost(const struct candidate *candidate, const struct plan_input *input,
                            uint64_t bytes, struct cost *cost)
 {
+    const struct model_protocol *protocol = candidate->protocol;
     struct model_surroundings around = input->around;
+    const struct model_message of = {candidate->lanes, candidate->set.count, &around, bytes};
+    bool waits = around.sender_leaves &&
+                 (protocol->calls == MODEL_CALLS_SENDER || protocol->calls == MODEL_CALLS_BOTH);
     around.copies = candidate->copies;
-    around.waits = around.sender_leaves && (candidate->protocol->calls == MODEL_CALLS_SENDER ||
-                                            candidate->protocol->calls == MODEL_CALLS_BOTH);
-    candidate->protocol->cost(candidate->lanes, candidate->set.count, &around, bytes, cost);
+    cost_begin(cost, (protocol->kind == MODEL_RNDV ? around.bias : 1) *
+                         (waits ? MODEL_LEAVING_FACTOR : 1));
+    protocol->cost(&of, cost);
+    cost_end(cost);
 }
 
 /* Where it is known what the way in use takes, one that has not been tried does not take its place,

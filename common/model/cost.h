@@ -50,23 +50,18 @@ struct cost_line cost_sum_line(const struct cost *cost);
 /* Empties the cost; what is added is multiplied by `scale` in the end. */
 void cost_begin(struct cost *cost, double scale);
 
-/* Adds weight * value seconds, or seconds a byte, to one stage. Weights are small whole numbers. */
+/* Adds a line to one stage; the bandwidth of the wire is added to the cost itself. */
+static inline void cost_add(struct cost *cost, enum cost_stage stage, struct cost_line line)
+{
+    cost->stage[stage].fixed_s += line.fixed_s;
+    cost->stage[stage].growth_s_byte += line.growth_s_byte;
+}
+
+/* Adds weight * seconds. Weights are small whole numbers. */
 static inline void cost_add_fixed(struct cost *cost, enum cost_stage stage, int weight,
                                   double seconds)
 {
     cost->stage[stage].fixed_s += weight * seconds;
-}
-
-static inline void cost_add_growth(struct cost *cost, enum cost_stage stage, int weight,
-                                   double seconds_byte)
-{
-    cost->stage[stage].growth_s_byte += weight * seconds_byte;
-}
-
-/* Adds to the bandwidth of the wire. */
-static inline void cost_add_bandwidth(struct cost *cost, double bytes_s)
-{
-    cost->bandwidth_bytes_s += bytes_s;
 }
 
 /* The lines do not hold above `last_bytes`. */

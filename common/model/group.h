@@ -13,16 +13,16 @@ struct group_member {
     double bandwidth_bytes_s;
 };
 
-/* What a group carries: as measured, or else as much as the fastest of its members. */
-double group_capacity(uint32_t group, const struct group_member *members, uint32_t count,
-                      const struct model_group *groups, uint32_t group_count);
+/* A member's bandwidth; less where its group is exhausted. A group carries what was measured, or
+ * else as much as the fastest of its members. */
+double group_part(const struct group_member *members, uint32_t count, uint32_t i,
+                  const struct model_groups *groups);
 
 /* Writes the bandwidths that add up to what the members carry together, at most one a member, to
  * `parts` and returns how many: members of a group that is not exhausted one by one, an exhausted
  * group as one. That the caller adds them, not this function, is what lets it add without rounding.
  */
 uint32_t group_bandwidths(const struct group_member *members, uint32_t count,
-                          const struct model_group *groups, uint32_t group_count,
-                          double parts[MODEL_LANES_MAX]);
+                          const struct model_groups *groups, double parts[MODEL_LANES_MAX]);
 
 #endif

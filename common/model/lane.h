@@ -127,6 +127,11 @@ struct model_group {
     double bandwidth_bytes_s;
 };
 
+struct model_groups {
+    const struct model_group *list;
+    uint32_t count;
+};
+
 /* A lane with no ability, host memory, both uses, no cache, no costs, every source the default. */
 void model_lane_init(struct model_lane *lane, const char *name);
 

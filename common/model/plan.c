@@ -34,21 +34,11 @@ const char *plan_decider_name(enum plan_decider decider)
 
 /* --- what is walked along --------------------------------------------------------------------- */
 
-static struct plan_input with_table(const struct plan_input *input)
-{
-    struct plan_input own = *input;
-    if (!own.protocols) {
-        own.protocols = model_protocols;
-        own.protocol_count = MODEL_PROTOCOLS;
-    }
-    return own;
-}
-
 static void walk_add_protocol(struct walk *walk, uint32_t protocol_index)
 {
     struct lane_set sets[LANE_SETS_MAX];
-    uint32_t count = lane_sets_select(walk->input, walk->input->protocols[protocol_index], sets);
-    const struct model_protocol *protocol = walk->input->protocols[protocol_index];
+    uint32_t count = lane_sets_select(walk->input, model_protocols[protocol_index], sets);
+    const struct model_protocol *protocol = model_protocols[protocol_index];
     for (uint32_t i = 0; i < count; i++)
         for (int copies = 0; copies <= lane_set_chooses(walk->input, protocol, &sets[i]);
              copies++) {
@@ -61,13 +51,13 @@ static void walk_add_protocol(struct walk *walk, uint32_t protocol_index)
 
 static bool walk_begin(struct walk *walk, const struct plan_input *input, char *note)
 {
-    size_t room = (size_t) input->protocol_count * 2 * 2 * input->lane_count;
+    size_t room = (size_t) MODEL_PROTOCOLS * 2 * 2 * input->lane_count;
     *walk = (struct walk){.input = input, .note = note};
     walk->candidates = malloc(room * sizeof *walk->candidates);
     walk->active = malloc(room * sizeof *walk->active);
     if (!walk->candidates || !walk->active)
         return false;
-    for (uint32_t i = 0; i < input->protocol_count; i++)
+    for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++)
         if (!(input->without >> i & 1))
             walk_add_protocol(walk, i);
     return true;
@@ -110,7 +100,7 @@ static void note_unmet(struct walk *walk, const struct plan_override *override, 
         snprintf(walk->note, sizeof((struct plan *) 0)->note,
                  "%s is forced but cannot carry %s bytes over these lanes; "
                  "the cheapest protocol that can is used there",
-                 walk->input->protocols[override->protocol_index]->name, number_size(bytes).text);
+                 model_protocols[override->protocol_index]->name, number_size(bytes).text);
 }
 
 /* --- the walk --------------------------------------------------------------------------------- */
@@ -201,24 +191,8 @@ static bool same_choice(const struct plan_entry *entry, const struct candidate *
            !memcmp(entry->lanes, candidate->set.lane, candidate->set.count);
 }
 
-/* A lane's bandwidth, less where its group is exhausted. */
-static double carried_by(const struct group_member *members, uint32_t count, uint32_t i,
-                         const struct model_surroundings *around)
-{
-    double sum = 0;
-    if (!members[i].group)
-        return members[i].bandwidth_bytes_s;
-    for (uint32_t j = 0; j < count; j++)
-        if (members[j].group == members[i].group)
-            sum += members[j].bandwidth_bytes_s;
-    double capacity =
-        group_capacity(members[i].group, members, count, around->groups, around->group_count);
-    return sum > capacity ? members[i].bandwidth_bytes_s * (capacity / sum)
-                          : members[i].bandwidth_bytes_s;
-}
-
-static void set_weights(const struct walk *walk, const struct candidate *candidate, uint64_t bytes,
-                        struct plan_entry *entry)
+static void set_weights(const struct model_surroundings *around, const struct candidate *candidate,
+                        uint64_t bytes, struct plan_entry *entry)
 {
     struct group_member members[MODEL_LANES_MAX];
     double carried[MODEL_LANES_MAX], sum = 0;
@@ -232,10 +206,25 @@ static void set_weights(const struct walk *walk, const struct candidate *candida
             range->bandwidth_bytes_s < 1e30 ? range->bandwidth_bytes_s : 1e30;
     }
     for (uint32_t i = 0; i < count; i++)
-        sum += carried[i] = carried_by(members, count, i, &walk->input->around);
+        sum += carried[i] = group_part(members, count, i, &around->groups);
     for (uint32_t i = count; i-- > 1; left -= entry->weights[i])
         entry->weights[i] = (uint32_t) (PLAN_WEIGHT_ONE * (carried[i] / sum));
     entry->weights[0] = left; /* what rounding leaves goes to the best */
+}
+
+/* The candidate's entry for sizes from `first` on. */
+static struct plan_entry entry_of(const struct plan_input *input, const struct candidate *candidate,
+                                  uint64_t first)
+{
+    struct plan_entry entry = {.first_bytes = first,
+                               .protocol = candidate->protocol,
+                               .protocol_index = candidate->protocol_index,
+                               .chooses =
+                                   lane_set_chooses(input, candidate->protocol, &candidate->set),
+                               .copies = candidate->copies,
+                               .lane_count = candidate->set.count};
+    memcpy(entry.lanes, candidate->set.lane, candidate->set.count);
+    return entry;
 }
 
 static struct plan_entry *entry_append(struct walk *walk)
@@ -248,9 +237,7 @@ static struct plan_entry *entry_append(struct walk *walk)
         walk->entries = grown;
         walk->entry_room = room;
     }
-    struct plan_entry *entry = &walk->entries[walk->entry_count++];
-    memset(entry, 0, sizeof *entry);
-    return entry;
+    return &walk->entries[walk->entry_count++];
 }
 
 /* Sizes first to last go to the candidate; equal neighbours become one entry. */
@@ -262,18 +249,12 @@ static bool walk_emit(struct walk *walk, const struct candidate *candidate, uint
         entry = entry_append(walk);
         if (!entry)
             return false;
-        entry->first_bytes = first;
+        *entry = entry_of(walk->input, candidate, first);
         entry->decided_by = decider;
-        entry->protocol = candidate->protocol;
-        entry->protocol_index = candidate->protocol_index;
-        entry->chooses = lane_set_chooses(walk->input, candidate->protocol, &candidate->set);
-        entry->copies = candidate->copies;
-        entry->lane_count = candidate->set.count;
-        memcpy(entry->lanes, candidate->set.lane, candidate->set.count);
     }
     entry->largest_bytes = last;
     walk->last = candidate;
-    set_weights(walk, candidate, last, entry);
+    set_weights(&walk->input->around, candidate, last, entry);
     return true;
 }
 
@@ -299,8 +280,8 @@ static bool fail_uncovered(const struct walk *walk, uint64_t bytes, struct model
 {
     const struct plan_input *input = walk->input;
     struct model_error why = {"every protocol that could is left out"};
-    for (uint32_t i = input->protocol_count; i-- > 0;) {
-        const struct model_protocol *protocol = input->protocols[i];
+    for (uint32_t i = MODEL_PROTOCOLS; i-- > 0;) {
+        const struct model_protocol *protocol = model_protocols[i];
         if (input->without >> i & 1 ||
             (protocol->kind == MODEL_RNDV && !bytes && !input->is_announced))
             continue;
@@ -367,15 +348,14 @@ static struct plan *plan_make(const struct walk *walk, const char *note)
     return plan;
 }
 
-struct plan *plan_build(const struct plan_input *asked, struct model_error *error)
+struct plan *plan_build(const struct plan_input *input, struct model_error *error)
 {
-    struct plan_input input = with_table(asked);
     char note[sizeof((struct plan *) 0)->note] = "";
     struct plan *plan = NULL;
     struct walk walk;
-    if (!plan_input_check(&input, error))
+    if (!plan_input_check(input, error))
         return NULL;
-    if (!walk_begin(&walk, &input, note))
+    if (!walk_begin(&walk, input, note))
         fail_memory(error);
     else if (walk_sizes(&walk, error) && !(plan = plan_make(&walk, note)))
         fail_memory(error);
@@ -403,14 +383,14 @@ const char *plan_entry_manner(const struct plan_entry *entry)
 bool plan_predict(const struct plan_input *asked, const struct plan_entry *entry, uint64_t bytes,
                   struct cost *cost)
 {
-    struct plan_input input = with_table(asked);
+    struct plan_input input = *asked;
     struct candidate candidate;
     struct lane_set set = {.count = entry->lane_count};
     input.around.sender_leaves = false; /* what a message takes, without what is feared */
     input.stay = 0;
     memcpy(set.lane, entry->lanes, entry->lane_count);
     for (uint32_t i = 0; i < set.count; i++)
-        if (!model_protocol_allows(input.protocols[entry->protocol_index],
+        if (!model_protocol_allows(model_protocols[entry->protocol_index],
                                    &input.lanes[set.lane[i]], &input.around, NULL))
             return false;
     if (!candidate_init(&candidate, &input, entry->protocol_index, &set, entry->copies) ||
@@ -421,37 +401,29 @@ bool plan_predict(const struct plan_input *asked, const struct plan_entry *entry
     return true;
 }
 
-bool plan_best_of_protocol(const struct plan_input *asked, uint32_t protocol_index, uint64_t bytes,
+bool plan_best_of_protocol(const struct plan_input *input, uint32_t protocol_index, uint64_t bytes,
                            struct plan_entry *entry, struct cost *cost)
 {
-    struct plan_input input = with_table(asked);
     struct lane_set sets[LANE_SETS_MAX];
     struct candidate candidate;
-    struct walk walk = {.input = &input};
     bool found = false;
-    const struct model_protocol *protocol = input.protocols[protocol_index];
-    uint32_t count = 2 * lane_sets_select(&input, protocol, sets); /* in place, and copied */
+    const struct model_protocol *protocol = model_protocols[protocol_index];
+    uint32_t count = 2 * lane_sets_select(input, protocol, sets); /* in place, and copied */
     for (uint32_t i = 0; i < count; i++) {
         bool copies = i % 2;
-        if ((copies && !lane_set_chooses(&input, protocol, &sets[i / 2])) ||
-            !candidate_init(&candidate, &input, protocol_index, &sets[i / 2], copies) ||
+        if ((copies && !lane_set_chooses(input, protocol, &sets[i / 2])) ||
+            !candidate_init(&candidate, input, protocol_index, &sets[i / 2], copies) ||
             !carries(&candidate, bytes))
             continue;
-        candidate_evaluate(&candidate, &input, bytes);
+        candidate_evaluate(&candidate, input, bytes);
         if (found &&
-            cost_of(&candidate.cost, input.view, bytes) >= cost_of(cost, input.view, bytes))
+            cost_of(&candidate.cost, input->view, bytes) >= cost_of(cost, input->view, bytes))
             continue;
         found = true;
         *cost = candidate.cost;
-        *entry = (struct plan_entry){.first_bytes = bytes,
-                                     .largest_bytes = bytes,
-                                     .protocol = candidate.protocol,
-                                     .protocol_index = protocol_index,
-                                     .chooses = lane_set_chooses(&input, protocol, &sets[i / 2]),
-                                     .copies = copies,
-                                     .lane_count = candidate.set.count};
-        memcpy(entry->lanes, candidate.set.lane, candidate.set.count);
-        set_weights(&walk, &candidate, bytes, entry);
+        *entry = entry_of(input, &candidate, bytes);
+        entry->largest_bytes = bytes;
+        set_weights(&input->around, &candidate, bytes, entry);
     }
     return found;
 }

@@ -6,8 +6,6 @@
 
 #include "common/model/number.h"
 
-#define PROTOCOLS_MAX 32
-
 void plan_input_init(struct plan_input *input)
 {
     memset(input, 0, sizeof *input);
@@ -23,14 +21,16 @@ static bool check_surroundings(const struct model_surroundings *around, struct m
         return model_fail(error, "bias = %g is not a number above 0 and up to 100", around->bias);
     for (int i = 0; i < MODEL_MEMORIES; i++)
         if (!(around->copy[i].fixed_s <= 1e9) ||
-            !(around->copy[i].s_byte >= 0 && around->copy[i].s_byte <= 1e9))
+            !(around->copy[i].growth_s_byte >= 0 && around->copy[i].growth_s_byte <= 1e9))
             return model_fail(error, "copying %s memory: %g s and %g s a byte are no times",
                               model_memory_name(UINT32_C(1) << i), around->copy[i].fixed_s,
-                              around->copy[i].s_byte);
-    for (uint32_t i = 0; i < around->group_count; i++)
-        if (!(around->groups[i].bandwidth_bytes_s > 0))
+                              around->copy[i].growth_s_byte);
+    for (uint32_t i = 0; i < around->groups.count; i++) {
+        const struct model_group *group = &around->groups.list[i];
+        if (!(group->bandwidth_bytes_s > 0))
             return model_fail(error, "group %u: bandwidth = %g is not above 0",
-                              (unsigned) around->groups[i].id, around->groups[i].bandwidth_bytes_s);
+                              (unsigned) group->id, group->bandwidth_bytes_s);
+    }
     return true;
 }
 
@@ -39,14 +39,11 @@ bool plan_input_check(const struct plan_input *input, struct model_error *error)
     if (!input->lane_count || input->lane_count > MODEL_LANES_MAX)
         return model_fail(error, "a plan is made of 1 to %d lanes, not of %u", MODEL_LANES_MAX,
                           (unsigned) input->lane_count);
-    if (input->protocol_count > PROTOCOLS_MAX)
-        return model_fail(error, "a table of %u protocols is longer than %d",
-                          (unsigned) input->protocol_count, PROTOCOLS_MAX);
     for (uint32_t i = 0; i < input->override_count; i++)
-        if (input->overrides[i].protocol_index >= input->protocol_count)
+        if (input->overrides[i].protocol_index >= MODEL_PROTOCOLS)
             return model_fail(error, "protocol %u is forced, but the table has %u",
                               (unsigned) input->overrides[i].protocol_index,
-                              (unsigned) input->protocol_count);
+                              (unsigned) MODEL_PROTOCOLS);
     for (uint32_t i = 0; i < input->lane_count; i++)
         if (!model_lane_check(&input->lanes[i], error))
             return false;

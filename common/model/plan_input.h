@@ -55,10 +55,6 @@ struct plan_input {
      * take the place of what was. 0: only to predict. */
     const struct model_learned *learned;
     double stay;
-
-    /* Another table than model_protocols, at most 32 long; null for ours. */
-    const struct model_protocol *const *protocols;
-    uint32_t protocol_count;
 };
 
 /* An input for contiguous host memory, plain sends, single messages, bias 0.99, no override and no

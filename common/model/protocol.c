@@ -12,8 +12,6 @@
 
 #define STAGE_BYTES_DEFAULT (UINT64_C(512) << 10)
 
-typedef const struct model_lane *const *lane_set;
-
 const char *model_buffer_name(struct model_buffer buffer)
 {
     static const char *const names[2][MODEL_MEMORIES] = {
@@ -42,8 +40,8 @@ static bool reaches_in_place(const struct model_lane *lane, struct model_buffer 
     return (lane->reach & (uint32_t) buffer.memory) && gathers(lane, buffer.pieces);
 }
 
-static const struct model_copy *copy_of(const struct model_surroundings *around,
-                                        enum model_memory memory)
+static const struct cost_line *copy_of(const struct model_surroundings *around,
+                                       enum model_memory memory)
 {
     int bit = 0;
     while (bit < MODEL_MEMORIES - 1 && !((uint32_t) memory >> bit & 1))
@@ -51,7 +49,7 @@ static const struct model_copy *copy_of(const struct model_surroundings *around,
     return &around->copy[bit];
 }
 
-static const struct model_copy *sender_copy(const struct model_surroundings *around)
+static const struct cost_line *sender_copy(const struct model_surroundings *around)
 {
     return copy_of(around, around->buffer.memory);
 }
@@ -61,7 +59,7 @@ static enum model_memory receiver_memory(const struct model_surroundings *around
     return around->receiver ? around->receiver : around->buffer.memory;
 }
 
-static const struct model_copy *receiver_copy(const struct model_surroundings *around)
+static const struct cost_line *receiver_copy(const struct model_surroundings *around)
 {
     return copy_of(around, receiver_memory(around));
 }
@@ -134,48 +132,40 @@ struct cost_line model_registration(const struct model_lane *lane,
 
 /* --- terms that several protocols share ------------------------------------------------------- */
 
-/* The range of a lane that holds at `bytes`; the cost holds no farther than the range does. */
-static const struct model_lane_range *range_for(const struct model_lane *lane, enum model_way way,
-                                                uint64_t bytes, struct cost *cost)
+/* What one of the lanes costs at the message's size; the cost holds no farther than that does. */
+static const struct model_lane_range *range_for(const struct model_message *of, uint32_t lane,
+                                                enum model_way way, struct cost *cost)
 {
-    const struct model_lane_range *range = model_lane_range_at(lane, way, bytes);
+    const struct model_lane_range *range = model_lane_range_at(of->lanes[lane], way, of->bytes);
     cost_bound(cost, range->largest_bytes);
     return range;
 }
 
 /* The bandwidth of all lanes together. With a second way both ends work at once. */
-static void add_bandwidths(lane_set lanes, uint32_t count, const struct model_surroundings *around,
-                           enum model_way way, enum model_way second, uint64_t bytes,
-                           struct cost *cost)
+static void add_bandwidths(const struct model_message *of, enum model_way way,
+                           enum model_way second, struct cost *cost)
 {
     struct group_member members[MODEL_LANES_MAX];
     double parts[MODEL_LANES_MAX];
-    for (uint32_t i = 0; i < count; i++) {
-        members[i].group = lanes[i]->group;
-        members[i].bandwidth_bytes_s = range_for(lanes[i], way, bytes, cost)->bandwidth_bytes_s;
+    for (uint32_t i = 0; i < of->lane_count; i++) {
+        members[i].group = of->lanes[i]->group;
+        members[i].bandwidth_bytes_s = range_for(of, i, way, cost)->bandwidth_bytes_s;
         if (second != way) /* unknown: as fast as the first */
             members[i].bandwidth_bytes_s +=
-                range_for(lanes[i], lanes[i]->cost[second].range_count ? second : way, bytes, cost)
+                range_for(of, i, of->lanes[i]->cost[second].range_count ? second : way, cost)
                     ->bandwidth_bytes_s;
     }
-    uint32_t part_count =
-        group_bandwidths(members, count, around->groups, around->group_count, parts);
+    uint32_t part_count = group_bandwidths(members, of->lane_count, &of->around->groups, parts);
     for (uint32_t i = 0; i < part_count; i++)
-        cost_add_bandwidth(cost, parts[i]);
+        cost->bandwidth_bytes_s += parts[i];
 }
 
 static void add_registration(struct cost *cost, enum cost_stage stage,
                              struct cost_line registration)
 {
-    cost_add_fixed(cost, stage, 1, registration.fixed_s);
-    cost_add_growth(cost, stage, 1, registration.growth_s_byte);
+    cost_add(cost, stage, registration);
     cost->registration.fixed_s += registration.fixed_s;
     cost->registration.growth_s_byte += registration.growth_s_byte;
-}
-
-static void line_begin(struct cost *cost, const struct model_surroundings *around, double bias)
-{
-    cost_begin(cost, around->waits ? bias * MODEL_LEAVING_FACTOR : bias);
 }
 
 /* One message from sender to receiver (`forth`) or back: the processors' part of it. */
@@ -188,82 +178,65 @@ static void add_overhead(struct cost *cost, const struct model_lane_range *range
     cost_add_fixed(cost, COST_SENDER, back, range->overhead_receive_s);
 }
 
-static double largest_latency(lane_set lanes, uint32_t count, enum model_way way, uint64_t bytes,
-                              struct cost *cost)
+static double largest_latency(const struct model_message *of, enum model_way way, struct cost *cost)
 {
     double latency = 0;
-    for (uint32_t i = 0; i < count; i++)
-        latency = fmax(latency, range_for(lanes[i], way, bytes, cost)->latency_s);
+    for (uint32_t i = 0; i < of->lane_count; i++)
+        latency = fmax(latency, range_for(of, i, way, cost)->latency_s);
     return latency;
 }
 
 /* An eager message that must report its receive is answered by a short one over the first lane. */
-static void add_sync_answer(lane_set lanes, const struct model_surroundings *around, uint64_t bytes,
-                            struct cost *cost)
+static void add_sync_answer(const struct model_message *of, struct cost *cost)
 {
-    if (around->operation != MODEL_OPERATION_SEND_SYNC)
+    if (of->around->operation != MODEL_OPERATION_SEND_SYNC)
         return;
-    const struct model_lane_range *range = range_for(lanes[0], MODEL_BY_SEND, bytes, cost);
+    const struct model_lane_range *range = range_for(of, 0, MODEL_BY_SEND, cost);
     add_overhead(cost, range, 0, 1);
     cost_add_fixed(cost, COST_LATENCY, 1, range->latency_s);
 }
 
 /* --- pipelines -------------------------------------------------------------------------------- */
 
-/* What each stage takes for a slot of so many bytes: fixed, and by the byte. */
+/* What sender, wire and receiver take for a slot of so many bytes: fixed, and by the byte. */
 struct pipeline {
-    struct cost_line sender, wire, receiver;
+    struct cost_line stage[COST_LATENCY];
     uint64_t slot_bytes;
 };
 
-static double slot_time(struct cost_line line, uint64_t slot_bytes)
+static double slot_time(const struct pipeline *pipeline, int stage)
 {
-    return line.fixed_s + (double) slot_bytes * line.growth_s_byte;
+    return pipeline->stage[stage].fixed_s +
+           (double) pipeline->slot_bytes * pipeline->stage[stage].growth_s_byte;
 }
 
-/* A message that fits one slot passes the stages one after the other. */
-static void add_single_slot(struct cost *cost, const struct pipeline *pipeline)
+/* The stage that holds the others up: its time counts for every slot. Of several the wire, or else
+ * the sender. */
+static int slowest_stage(const struct pipeline *pipeline)
 {
-    cost_bound(cost, pipeline->slot_bytes);
-    cost_add_fixed(cost, COST_SENDER, 1, pipeline->sender.fixed_s);
-    cost_add_growth(cost, COST_SENDER, 1, pipeline->sender.growth_s_byte);
-    cost_add_fixed(cost, COST_WIRE, 1, pipeline->wire.fixed_s);
-    cost_add_growth(cost, COST_WIRE, 1, pipeline->wire.growth_s_byte);
-    cost_add_fixed(cost, COST_RECEIVER, 1, pipeline->receiver.fixed_s);
-    cost_add_growth(cost, COST_RECEIVER, 1, pipeline->receiver.growth_s_byte);
+    int end = slot_time(pipeline, COST_SENDER) >= slot_time(pipeline, COST_RECEIVER)
+                  ? COST_SENDER
+                  : COST_RECEIVER;
+    return slot_time(pipeline, COST_WIRE) >= slot_time(pipeline, end) ? COST_WIRE : end;
 }
 
-/* The stage that holds the others up: its time counts for every slot. */
-static enum cost_stage slowest_stage(const struct pipeline *pipeline)
-{
-    double sender = slot_time(pipeline->sender, pipeline->slot_bytes);
-    double wire = slot_time(pipeline->wire, pipeline->slot_bytes);
-    double receiver = slot_time(pipeline->receiver, pipeline->slot_bytes);
-    if (wire >= sender && wire >= receiver)
-        return COST_WIRE;
-    return sender >= receiver ? COST_SENDER : COST_RECEIVER;
-}
-
-static void add_stage(struct cost *cost, const struct pipeline *pipeline, enum cost_stage stage,
-                      struct cost_line line)
-{
-    if (stage == slowest_stage(pipeline)) /* continuous with the single slot */
-        cost_add_growth(cost, stage, 1,
-                        line.growth_s_byte + line.fixed_s / (double) pipeline->slot_bytes);
-    else
-        cost_add_fixed(cost, stage, 1, slot_time(line, pipeline->slot_bytes));
-}
-
-/* Slots overlap: the slowest stage works all the time, the others once more at the ends. */
+/* A message that fits one slot passes the stages one after the other. Slots of a longer one
+ * overlap: the slowest stage works all the time, the others once more at the ends. */
 static void add_pipeline(struct cost *cost, const struct pipeline *pipeline, uint64_t bytes)
 {
-    if (bytes <= pipeline->slot_bytes) {
-        add_single_slot(cost, pipeline);
-        return;
+    bool is_single = bytes <= pipeline->slot_bytes;
+    int slowest = slowest_stage(pipeline);
+    if (is_single)
+        cost_bound(cost, pipeline->slot_bytes);
+    for (int i = 0; i < COST_LATENCY; i++) {
+        struct cost_line line = pipeline->stage[i];
+        if (!is_single && i == slowest) /* continuous with the single slot */
+            line = (struct cost_line){0, line.growth_s_byte +
+                                             line.fixed_s / (double) pipeline->slot_bytes};
+        else if (!is_single)
+            line = (struct cost_line){slot_time(pipeline, i), 0};
+        cost_add(cost, (enum cost_stage) i, line);
     }
-    add_stage(cost, pipeline, COST_SENDER, pipeline->sender);
-    add_stage(cost, pipeline, COST_WIRE, pipeline->wire);
-    add_stage(cost, pipeline, COST_RECEIVER, pipeline->receiver);
 }
 
 static uint64_t stage_bytes(const struct model_surroundings *around)
@@ -273,147 +246,110 @@ static uint64_t stage_bytes(const struct model_surroundings *around)
 
 /* --- data by active messages ------------------------------------------------------------------ */
 
-static bool all_in_place(lane_set lanes, uint32_t count, const struct model_surroundings *around)
+static bool all_in_place(const struct model_message *of)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (!sends_in_place(lanes[i], around))
+    for (uint32_t i = 0; i < of->lane_count; i++)
+        if (!sends_in_place(of->lanes[i], of->around))
             return false;
     return true;
 }
 
 /* Bytes that travel at once, one fragment on every lane. */
-static uint64_t fragments_together(lane_set lanes, uint32_t count,
-                                   const struct model_surroundings *around)
+static uint64_t fragments_together(const struct model_message *of)
 {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t fragment = sends_in_place(lanes[i], around) ? lanes[i]->zcopied_max_bytes
-                                                             : lanes[i]->copied_max_bytes;
+    for (uint32_t i = 0; i < of->lane_count; i++) {
+        uint64_t fragment = sends_in_place(of->lanes[i], of->around)
+                                ? of->lanes[i]->zcopied_max_bytes
+                                : of->lanes[i]->copied_max_bytes;
         sum = fragment > UINT64_MAX - sum ? UINT64_MAX : sum + fragment;
     }
     return sum;
 }
 
 /* Lanes of which some copy: per byte the processors copy that lanes' part of the message. */
-static void copy_pipeline(lane_set lanes, uint32_t count, const struct model_surroundings *around,
-                          uint64_t bytes, struct pipeline *pipeline, struct cost *cost)
+static struct pipeline copy_pipeline(const struct model_message *of, struct cost *cost)
 {
-    const struct model_copy *copy = sender_copy(around), *last = receiver_copy(around);
+    const struct cost_line *copy = sender_copy(of->around), *last = receiver_copy(of->around);
+    const bool must_copy = receiver_must_copy(of->around);
     double copied_bytes_s = 0, all_bytes_s = 0, sender_copies = 0;
     struct cost wire;
-    memset(pipeline, 0, sizeof *pipeline);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct model_lane_range *range = range_for(lanes[i], MODEL_BY_SEND, bytes, cost);
-        bool copies = !sends_in_place(lanes[i], around);
+    struct pipeline pipeline = {.slot_bytes = fragments_together(of)};
+    struct cost_line *sender = &pipeline.stage[COST_SENDER];
+    struct cost_line *receiver = &pipeline.stage[COST_RECEIVER];
+    for (uint32_t i = 0; i < of->lane_count; i++) {
+        const struct model_lane_range *range = range_for(of, i, MODEL_BY_SEND, cost);
+        bool copies = !sends_in_place(of->lanes[i], of->around);
         double bytes_s = fmin(range->bandwidth_bytes_s, 1e30);
         all_bytes_s += bytes_s;
         copied_bytes_s += copies ? bytes_s : 0;
-        sender_copies += copies ? bytes_s * lane_copy_growth(lanes[i], around) : 0;
-        pipeline->sender.fixed_s += range->overhead_send_s + (copies ? copy->fixed_s : 0);
-        pipeline->receiver.fixed_s +=
-            range->overhead_receive_s + (copies || receiver_must_copy(around) ? last->fixed_s : 0);
+        sender_copies += copies ? bytes_s * lane_copy_growth(of->lanes[i], of->around) : 0;
+        sender->fixed_s += range->overhead_send_s + (copies ? copy->fixed_s : 0);
+        receiver->fixed_s += range->overhead_receive_s + (copies || must_copy ? last->fixed_s : 0);
     }
     double copied_part = copied_bytes_s / all_bytes_s;
-    pipeline->receiver.growth_s_byte =
-        last->s_byte * (receiver_must_copy(around) ? 1 : copied_part);
-    pipeline->sender.growth_s_byte = copy->s_byte * copied_part + sender_copies / all_bytes_s;
+    receiver->growth_s_byte = last->growth_s_byte * (must_copy ? 1 : copied_part);
+    sender->growth_s_byte = copy->growth_s_byte * copied_part + sender_copies / all_bytes_s;
     cost_begin(&wire, 1);
-    add_bandwidths(lanes, count, around, MODEL_BY_SEND, MODEL_BY_SEND, bytes, &wire);
+    add_bandwidths(of, MODEL_BY_SEND, MODEL_BY_SEND, &wire);
     cost_end(&wire);
-    pipeline->wire = wire.stage[COST_WIRE];
-    pipeline->slot_bytes = fragments_together(lanes, count, around);
-    if (receiver_must_copy(around) && pipeline->slot_bytes > stage_bytes(around))
-        pipeline->slot_bytes = stage_bytes(around);
+    pipeline.stage[COST_WIRE] = wire.stage[COST_WIRE];
+    if (must_copy && pipeline.slot_bytes > stage_bytes(of->around))
+        pipeline.slot_bytes = stage_bytes(of->around);
+    return pipeline;
 }
 
-/* eager-short and eager-copy: one message, a copy at either end. */
-static void add_copied_message(const struct model_lane *lane,
-                               const struct model_surroundings *around, uint64_t bytes,
-                               struct cost *cost)
+/* One message over the first lane, a copy at either end. */
+static void add_copied_message(const struct model_message *of, struct cost *cost)
 {
-    const struct model_copy *copy = sender_copy(around), *last = receiver_copy(around);
-    add_overhead(cost, range_for(lane, MODEL_BY_SEND, bytes, cost), 1, 0);
-    cost_add_fixed(cost, COST_SENDER, 1, copy->fixed_s);
-    cost_add_growth(cost, COST_SENDER, 1, copy->s_byte);
-    cost_add_growth(cost, COST_SENDER, 1, lane_copy_growth(lane, around));
-    cost_add_fixed(cost, COST_RECEIVER, 1, last->fixed_s);
-    cost_add_growth(cost, COST_RECEIVER, 1, last->s_byte);
-    add_bandwidths(&lane, 1, around, MODEL_BY_SEND, MODEL_BY_SEND, bytes, cost);
+    const struct model_message alone = {of->lanes, 1, of->around, of->bytes};
+    add_overhead(cost, range_for(of, 0, MODEL_BY_SEND, cost), 1, 0);
+    cost_add(cost, COST_SENDER, *sender_copy(of->around));
+    cost_add(cost, COST_SENDER, (struct cost_line){0, lane_copy_growth(of->lanes[0], of->around)});
+    cost_add(cost, COST_RECEIVER, *receiver_copy(of->around));
+    add_bandwidths(&alone, MODEL_BY_SEND, MODEL_BY_SEND, cost);
 }
 
 /* The data of eager-zcopy and of rndv-am: one message's overhead, registration or copies, the wire.
  * Where every lane sends in place it is the equation's. */
-static void add_sent_data(lane_set lanes, uint32_t count, const struct model_surroundings *around,
-                          uint64_t bytes, struct cost *cost)
+static void add_sent_data(const struct model_message *of, struct cost *cost)
 {
-    bool in_place = all_in_place(lanes, count, around) && !receiver_must_copy(around);
-    if (!in_place && count == 1 && bytes <= lanes[0]->copied_max_bytes) {
+    bool in_place = all_in_place(of) && !receiver_must_copy(of->around);
+    if (!in_place && of->lane_count == 1 && of->bytes <= of->lanes[0]->copied_max_bytes) {
         /* In the very terms of eager-copy, so that a tie is seen as one. */
-        add_copied_message(lanes[0], around, bytes, cost);
-        cost_bound(cost, lanes[0]->copied_max_bytes);
+        add_copied_message(of, cost);
+        cost_bound(cost, of->lanes[0]->copied_max_bytes);
         return;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        const struct model_lane_range *range = range_for(lanes[i], MODEL_BY_SEND, bytes, cost);
+    for (uint32_t i = 0; i < of->lane_count; i++) {
+        const struct model_lane_range *range = range_for(of, i, MODEL_BY_SEND, cost);
         if (in_place)
             add_overhead(cost, range, 1, 0);
-        if (sends_in_place(lanes[i], around))
-            add_registration(cost, COST_SENDER, model_registration(lanes[i], range, around));
+        if (sends_in_place(of->lanes[i], of->around))
+            add_registration(cost, COST_SENDER,
+                             model_registration(of->lanes[i], range, of->around));
     }
     if (in_place) {
-        add_bandwidths(lanes, count, around, MODEL_BY_SEND, MODEL_BY_SEND, bytes, cost);
+        add_bandwidths(of, MODEL_BY_SEND, MODEL_BY_SEND, cost);
     } else {
-        struct pipeline pipeline;
-        copy_pipeline(lanes, count, around, bytes, &pipeline, cost);
-        add_pipeline(cost, &pipeline, bytes);
+        const struct pipeline pipeline = copy_pipeline(of, cost);
+        add_pipeline(cost, &pipeline, of->bytes);
     }
 }
 
 /* --- the eager protocols ---------------------------------------------------------------------- */
 
-static bool eager_fits(const struct model_surroundings *around, uint64_t lane_bytes,
-                       uint64_t *bytes)
+static void eager_copied_cost(const struct model_message *of, struct cost *cost)
 {
-    if (lane_bytes < around->header_bytes)
-        return false;
-    *bytes = lane_bytes - around->header_bytes;
-    return true;
-}
-
-static bool eager_short_largest(lane_set lanes, uint32_t count,
-                                const struct model_surroundings *around, uint64_t *bytes)
-{
-    (void) count;
-    return lanes[0]->short_max_bytes && eager_fits(around, lanes[0]->short_max_bytes, bytes);
-}
-
-static bool eager_copy_largest(lane_set lanes, uint32_t count,
-                               const struct model_surroundings *around, uint64_t *bytes)
-{
-    (void) count;
-    return lanes[0]->copied_max_bytes && eager_fits(around, lanes[0]->copied_max_bytes, bytes);
-}
-
-static void eager_copied_cost(lane_set lanes, uint32_t count,
-                              const struct model_surroundings *around, uint64_t bytes,
-                              struct cost *cost)
-{
-    (void) count;
-    line_begin(cost, around, 1);
-    add_copied_message(lanes[0], around, bytes, cost);
-    add_sync_answer(lanes, around, bytes, cost);
-    cost_end(cost);
+    add_copied_message(of, cost);
+    add_sync_answer(of, cost);
 }
 
 /* etime */
-static void eager_zcopy_cost(lane_set lanes, uint32_t count,
-                             const struct model_surroundings *around, uint64_t bytes,
-                             struct cost *cost)
+static void eager_zcopy_cost(const struct model_message *of, struct cost *cost)
 {
-    line_begin(cost, around, 1);
-    add_sent_data(lanes, count, around, bytes, cost);
-    add_sync_answer(lanes, around, bytes, cost);
-    cost_end(cost);
+    add_sent_data(of, cost);
+    add_sync_answer(of, cost);
 }
 
 /* --- the rendezvous protocols ----------------------------------------------------------------- */
@@ -421,97 +357,76 @@ static void eager_zcopy_cost(lane_set lanes, uint32_t count,
 /* RTS there and RTR back before the data: 2 overheads of the lane that carries them; and 4
  * latencies in all, of which the equation counts two for the data. Over one lane that is the
  * equation's. */
-static void add_handshake(lane_set lanes, uint32_t count, const struct model_surroundings *around,
-                          enum model_way way, uint64_t bytes, struct cost *cost)
+static void add_handshake(const struct model_message *of, enum model_way way, struct cost *cost)
 {
-    for (uint32_t i = 0; i < (around->handshake_on_all ? count : 1); i++)
-        add_overhead(cost, range_for(lanes[i], way, bytes, cost), 1, 1);
-    cost_add_fixed(cost, COST_LATENCY, 4, largest_latency(lanes, count, way, bytes, cost));
+    for (uint32_t i = 0; i < (of->around->handshake_on_all ? of->lane_count : 1); i++)
+        add_overhead(cost, range_for(of, i, way, cost), 1, 1);
+    cost_add_fixed(cost, COST_LATENCY, 4, largest_latency(of, way, cost));
 }
 
 /* rtime with rrc = 0 */
-static void rndv_am_cost(lane_set lanes, uint32_t count, const struct model_surroundings *around,
-                         uint64_t bytes, struct cost *cost)
+static void rndv_am_cost(const struct model_message *of, struct cost *cost)
 {
-    line_begin(cost, around, around->bias);
-    add_handshake(lanes, count, around, MODEL_BY_SEND, bytes, cost);
-    add_sent_data(lanes, count, around, bytes, cost);
-    cost_end(cost);
+    add_handshake(of, MODEL_BY_SEND, cost);
+    add_sent_data(of, cost);
 }
 
 /* rtime with rrc = 1: RTS and ACK, both ends register, `worker` starts and completes the transfer.
  */
-static void add_one_sided(lane_set lanes, uint32_t count, const struct model_surroundings *around,
-                          enum model_way way, enum model_way second, enum cost_stage worker,
-                          uint64_t bytes, struct cost *cost)
+static void add_one_sided(const struct model_message *of, enum model_way way, enum model_way second,
+                          enum cost_stage worker, struct cost *cost)
 {
-    add_handshake(lanes, count, around, way, bytes, cost);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct model_lane_range *range = range_for(lanes[i], way, bytes, cost);
-        struct cost_line registration = model_registration(lanes[i], range, around);
+    add_handshake(of, way, cost);
+    for (uint32_t i = 0; i < of->lane_count; i++) {
+        const struct model_lane_range *range = range_for(of, i, way, cost);
+        struct cost_line registration = model_registration(of->lanes[i], range, of->around);
         add_registration(cost, COST_SENDER, registration);
         add_registration(cost, COST_RECEIVER, registration);
         cost_add_fixed(cost, worker, 1, range->overhead_send_s);
         cost_add_fixed(cost, worker, 1, range->overhead_receive_s);
     }
-    add_bandwidths(lanes, count, around, way, second, bytes, cost);
+    add_bandwidths(of, way, second, cost);
 }
 
-static void rndv_get_cost(lane_set lanes, uint32_t count, const struct model_surroundings *around,
-                          uint64_t bytes, struct cost *cost)
+static void rndv_get_cost(const struct model_message *of, struct cost *cost)
 {
-    line_begin(cost, around, around->bias);
-    add_one_sided(lanes, count, around, MODEL_BY_GET, MODEL_BY_GET, COST_RECEIVER, bytes, cost);
-    cost_end(cost);
+    add_one_sided(of, MODEL_BY_GET, MODEL_BY_GET, COST_RECEIVER, cost);
 }
 
 /* RTS, RTR, and FIN in place of get's ACK: the same line with the costs of putting. */
-static void rndv_put_cost(lane_set lanes, uint32_t count, const struct model_surroundings *around,
-                          uint64_t bytes, struct cost *cost)
+static void rndv_put_cost(const struct model_message *of, struct cost *cost)
 {
-    line_begin(cost, around, around->bias);
-    add_one_sided(lanes, count, around, MODEL_BY_PUT, MODEL_BY_PUT, COST_SENDER, bytes, cost);
-    cost_end(cost);
+    add_one_sided(of, MODEL_BY_PUT, MODEL_BY_PUT, COST_SENDER, cost);
 }
 
 /* rndv-get with what both ends copy together: as measured, or what either does alone added up. */
-static void rndv_both_cost(lane_set lanes, uint32_t count, const struct model_surroundings *around,
-                           uint64_t bytes, struct cost *cost)
+static void rndv_both_cost(const struct model_message *of, struct cost *cost)
 {
     bool is_known = true;
-    for (uint32_t i = 0; i < count; i++)
-        is_known = is_known && lanes[i]->cost[MODEL_BY_BOTH].range_count;
-    line_begin(cost, around, around->bias);
-    add_one_sided(lanes, count, around, is_known ? MODEL_BY_BOTH : MODEL_BY_GET,
-                  is_known ? MODEL_BY_BOTH : MODEL_BY_PUT, COST_RECEIVER, bytes, cost);
-    cost_end(cost);
+    for (uint32_t i = 0; i < of->lane_count; i++)
+        is_known = is_known && of->lanes[i]->cost[MODEL_BY_BOTH].range_count;
+    add_one_sided(of, is_known ? MODEL_BY_BOTH : MODEL_BY_GET,
+                  is_known ? MODEL_BY_BOTH : MODEL_BY_PUT, COST_RECEIVER, cost);
 }
 
 /* Device to ring, ring to ring, ring to device. */
-static void rndv_staged_cost(lane_set lanes, uint32_t count,
-                             const struct model_surroundings *around, uint64_t bytes,
-                             struct cost *cost)
+static void rndv_staged_cost(const struct model_message *of, struct cost *cost)
 {
-    const struct model_copy *copy = sender_copy(around), *last = receiver_copy(around);
-    struct pipeline pipeline;
+    struct pipeline pipeline = {.slot_bytes = stage_bytes(of->around)};
     struct cost wire;
     cost_begin(&wire, 1);
-    add_bandwidths(lanes, count, around, MODEL_BY_SEND, MODEL_BY_SEND, bytes, &wire);
-    for (uint32_t i = 0; i < count; i++)
-        add_overhead(&wire, range_for(lanes[i], MODEL_BY_SEND, bytes, &wire), 1, 0);
+    add_bandwidths(of, MODEL_BY_SEND, MODEL_BY_SEND, &wire);
+    for (uint32_t i = 0; i < of->lane_count; i++)
+        add_overhead(&wire, range_for(of, i, MODEL_BY_SEND, &wire), 1, 0);
     cost_end(&wire);
-    pipeline.sender =
-        (struct cost_line){copy->fixed_s + wire.stage[COST_SENDER].fixed_s, copy->s_byte};
-    pipeline.wire = wire.stage[COST_WIRE];
-    pipeline.receiver =
-        (struct cost_line){last->fixed_s + wire.stage[COST_RECEIVER].fixed_s, last->s_byte};
-    pipeline.slot_bytes = stage_bytes(around);
-
-    line_begin(cost, around, around->bias);
+    memcpy(pipeline.stage, wire.stage, sizeof(pipeline.stage));
+    pipeline.stage[COST_SENDER].fixed_s += sender_copy(of->around)->fixed_s;
+    pipeline.stage[COST_SENDER].growth_s_byte = sender_copy(of->around)->growth_s_byte;
+    pipeline.stage[COST_RECEIVER].fixed_s += receiver_copy(of->around)->fixed_s;
+    pipeline.stage[COST_RECEIVER].growth_s_byte = receiver_copy(of->around)->growth_s_byte;
     cost_bound(cost, wire.last_bytes);
-    add_handshake(lanes, count, around, MODEL_BY_SEND, bytes, cost);
-    add_pipeline(cost, &pipeline, bytes);
-    cost_end(cost);
+    add_handshake(of, MODEL_BY_SEND, cost);
+    add_pipeline(cost, &pipeline, of->bytes);
 }
 
 /* --- the table -------------------------------------------------------------------------------- */
@@ -525,8 +440,7 @@ static const struct model_protocol eager_short = {
     .needs = {.all_of = MODEL_CAN_SEND | MODEL_CAN_SHORT,
               .memory = ANY_MEMORY,
               .way = MODEL_BY_SEND,
-              .one_lane = true},
-    .largest = eager_short_largest,
+              .one_fragment = true},
     .cost = eager_copied_cost};
 
 static const struct model_protocol eager_copy = {.name = "eager-copy",
@@ -534,8 +448,7 @@ static const struct model_protocol eager_copy = {.name = "eager-copy",
                                                  .needs = {.all_of = MODEL_CAN_SEND,
                                                            .memory = ANY_MEMORY,
                                                            .way = MODEL_BY_SEND,
-                                                           .one_lane = true},
-                                                 .largest = eager_copy_largest,
+                                                           .one_fragment = true},
                                                  .cost = eager_copied_cost};
 
 static const struct model_protocol eager_zcopy = {.name = "eager-zcopy",
@@ -633,6 +546,15 @@ static bool allows_memory(const struct model_protocol *protocol, const struct mo
         return model_fail(error, "%s needs a lane with copied fragments, which \"%s\" lacks",
                           protocol->name, lane->name);
     return true;
+}
+
+bool model_protocol_fits(const struct model_protocol *protocol, const struct model_lane *lane,
+                         uint32_t header_bytes, uint64_t *most_bytes)
+{
+    bool is_short = protocol->needs.all_of & MODEL_CAN_SHORT;
+    uint64_t fragment = is_short ? lane->short_max_bytes : lane->copied_max_bytes;
+    *most_bytes = protocol->needs.one_fragment ? fragment - header_bytes : UINT64_MAX;
+    return !protocol->needs.one_fragment || (fragment && fragment >= header_bytes);
 }
 
 bool model_protocol_allows(const struct model_protocol *protocol, const struct model_lane *lane,

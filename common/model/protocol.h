@@ -60,14 +60,6 @@ enum model_operation {
 
 const char *model_operation_name(enum model_operation operation);
 
-/* A processor's copy into or out of what a lane sends: fixed_s + bytes * s_byte, for one kind of
- * memory. All 0: what the lanes measured for sends holds the copies already. fixed_s below 0: this
- * memory cannot be copied here (no driver). */
-struct model_copy {
-    double fixed_s;
-    double s_byte;
-};
-
 /* d of the threshold equation: what a rendezvous counts as, and the most that it can be set to. */
 #define MODEL_BIAS_DEFAULT 0.99
 #define MODEL_BIAS_MAX     100
@@ -81,20 +73,21 @@ struct model_surroundings {
     struct model_buffer buffer; /* at the sender, */
     enum model_memory receiver; /* and at the receiver; 0: such memory too */
     enum model_operation operation;
-    double bias;                            /* d: multiplies every rendezvous */
-    bool registration_cached;               /* count reg_cached_s where a lane has it */
-    bool handshake_on_all;                  /* as the equation has it; a job's goes by one lane */
-    bool sender_leaves;                     /* MPI, once it has started the message */
-    bool wire_is_processors;                /* in a stream: those of both ends move the bytes */
-    bool waits;                             /* the protocol needs the calls of one that left */
-    bool copies;                            /* lanes that can send in place or copy do the latter */
-    struct model_copy copy[MODEL_MEMORIES]; /* by bit number of enum model_memory */
-    uint64_t stage_bytes;                   /* one slot of the staging ring; 0: 512 KiB */
-    uint32_t header_bytes;                  /* of the PML, in every first fragment */
-    uint64_t eager_max_bytes;               /* no eager protocol above; 0: no such bound */
-    enum model_bound eager_max_is;          /* what sets it */
-    const struct model_group *groups;
-    uint32_t group_count;
+    double bias;              /* d: multiplies every rendezvous */
+    bool registration_cached; /* count reg_cached_s where a lane has it */
+    bool handshake_on_all;    /* as the equation has it; a job's goes by one lane */
+    bool sender_leaves;       /* MPI, once it has started the message */
+    bool wire_is_processors;  /* in a stream: those of both ends move the bytes */
+    bool copies;              /* lanes that can send in place or copy do the latter */
+    /* A processor's copy into or out of what a lane sends, by bit number of enum model_memory. All
+     * 0: what the lanes measured for sends holds the copies already. fixed_s below 0: this memory
+     * cannot be copied here (no driver). */
+    struct cost_line copy[MODEL_MEMORIES];
+    uint64_t stage_bytes;          /* one slot of the staging ring; 0: 512 KiB */
+    uint32_t header_bytes;         /* of the PML, in every first fragment */
+    uint64_t eager_max_bytes;      /* no eager protocol above; 0: no such bound */
+    enum model_bound eager_max_is; /* what sets it */
+    struct model_groups groups;
 };
 
 /* No eager message is larger than `bytes`, which is such a bound; the least bound holds. */
@@ -114,26 +107,28 @@ struct model_needs {
     uint32_t memory;    /* kinds of buffer memory that the protocol is for */
     enum model_way way; /* whose costs count, and give the lane its score */
     bool in_place;      /* the lane itself must reach the buffer, all its pieces; else copies do */
-    bool one_lane;      /* never more than one */
+    bool one_fragment;  /* of one lane, header and data: no larger message */
     bool may_copy;      /* sends in place, or copies: whichever a plan finds cheaper */
 };
 
-/* One way of moving a message: a constant in protocol.c, or one of the caller's own. */
+/* A message over some lanes, at least one. */
+struct model_message {
+    const struct model_lane *const *lanes;
+    uint32_t lane_count;
+    const struct model_surroundings *around;
+    uint64_t bytes;
+};
+
+/* One way of moving a message: a constant in protocol.c. */
 struct model_protocol {
     const char *name;
     enum model_protocol_kind kind;
     enum model_calls calls;
     struct model_needs needs;
 
-    /* The largest message that the lanes take; false if not even an empty one fits. Null: no bound.
-     * The smallest is 0 bytes for eager protocols and 1 for rendezvous. */
-    bool (*largest)(const struct model_lane *const *lanes, uint32_t count,
-                    const struct model_surroundings *around, uint64_t *bytes);
-
-    /* The cost at `bytes` and how far, from there on, the same lines hold (cost->last_bytes).
-     * Writes nothing but `cost`, through the functions of cost.h, first of all cost_begin. */
-    void (*cost)(const struct model_lane *const *lanes, uint32_t count,
-                 const struct model_surroundings *around, uint64_t bytes, struct cost *cost);
+    /* Adds what the message costs, and bounds how far from its size on the same lines hold, by the
+     * functions of cost.h between cost_begin and cost_end. The bias is none of its terms. */
+    void (*cost)(const struct model_message *of, struct cost *cost);
 };
 
 /* The table, MODEL_PROTOCOLS long. */
@@ -141,6 +136,10 @@ extern const struct model_protocol *const model_protocols[MODEL_PROTOCOLS];
 
 /* The index of `name` in the table, or below 0 with a sentence that lists the known names. */
 int model_protocol_find(const char *name, struct model_error *error);
+
+/* The largest message that the lane takes this way. False: not even an empty one fits. */
+bool model_protocol_fits(const struct model_protocol *protocol, const struct model_lane *lane,
+                         uint32_t header_bytes, uint64_t *most_bytes);
 
 /* Can this protocol use this lane for such a message? If not, *error names what the lane lacks. */
 bool model_protocol_allows(const struct model_protocol *protocol, const struct model_lane *lane,

@@ -40,14 +40,6 @@ static void make_lane(struct model_lane *lane, uint32_t i)
     model_lane_set_cost(lane, MODEL_WAYS, &range);
 }
 
-/* Ours, and as many of them again under other places of the table as are asked for. */
-static void make_table(const struct model_protocol **table, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        table[i] =
-            model_protocols[i < MODEL_PROTOCOLS ? i : MODEL_EAGER_ZCOPY + i - MODEL_PROTOCOLS];
-}
-
 /* The sum of the indices goes to a volatile, so that no lookup is left out. */
 static double lookup_ns(const struct plan *plan, const uint64_t *sizes)
 {
@@ -97,29 +89,23 @@ static double build_us(const struct plan_input *input, uint32_t *entries)
 int main(void)
 {
     struct model_lane lanes[MODEL_LANES_MAX];
-    const struct model_protocol *table[12];
     struct plan_input input;
     struct model_error error = {""};
     static const uint32_t lane_counts[] = {1, 2, 4, 8, 16};
     plan_input_init(&input);
     input.lanes = lanes;
-    input.protocols = table;
-    input.around.copy[0] = (struct model_copy){20e-9, 0.05e-9};
+    input.around.copy[0] = (struct cost_line){20e-9, 0.05e-9};
     for (uint32_t i = 0; i < MODEL_LANES_MAX; i++)
         make_lane(&lanes[i], i);
-    for (input.protocol_count = 4; input.protocol_count <= 12; input.protocol_count += 4)
-        for (size_t i = 0; i < sizeof lane_counts / sizeof lane_counts[0]; i++) {
-            uint32_t entries = 0;
-            make_table(table, input.protocol_count);
-            input.lane_count = lane_counts[i];
-            double time_us = build_us(&input, &entries);
-            printf("build, %2u lanes, %2u protocols, %2u entries %8.1f us\n",
-                   (unsigned) input.lane_count, (unsigned) input.protocol_count, (unsigned) entries,
-                   time_us);
-        }
+    for (size_t i = 0; i < sizeof lane_counts / sizeof lane_counts[0]; i++) {
+        uint32_t entries = 0;
+        input.lane_count = lane_counts[i];
+        double time_us = build_us(&input, &entries);
+        printf("build, %2u lanes, %2u entries %8.1f us\n", (unsigned) input.lane_count,
+               (unsigned) entries, time_us);
+    }
 
     input.lane_count = 3;
-    input.protocols = NULL;
     struct plan *plan = plan_build(&input, &error);
     if (!plan) {
         fprintf(stderr, "no plan: %s\n", error.text);

@@ -43,8 +43,7 @@ static void plan_what_was_read(const struct lane_file *file)
     struct model_error error = {""};
     plan_input_init(&input);
     input.around = file->around;
-    input.around.groups = file->groups;
-    input.around.group_count = file->group_count;
+    input.around.groups = (struct model_groups){file->groups, file->group_count};
     input.lanes = file->lanes;
     input.lane_count = file->lane_count;
     struct plan *plan = plan_build(&input, &error);

@@ -125,7 +125,7 @@ static void every_copy_of_a_device_is_measured(void)
     struct device_costs costs;
     const struct device_measure measure = measure_begin(60);
     CHECK(device_measure(&measure, &costs) && device_costs_check(&costs), "not measured");
-    costs.to_host.s_byte = -1;
+    costs.to_host.growth_s_byte = -1;
     CHECK(!device_costs_check(&costs), "a negative time of a byte");
 }
 
@@ -134,15 +134,15 @@ static void every_copy_of_a_device_is_measured(void)
 static void what_bytes_add_is_told_from_what_a_copy_takes(void)
 {
     const double size = (double) DEVICE_PINNED_BYTES;
-    struct model_copy line = device_line(6e-6, 26e-6);
-    CHECK(fabs(line.fixed_s + line.s_byte * size - 26e-6) < 1e-9 && line.fixed_s > 5e-6,
-          "6 us and 26 us: %g s and %g s a byte", line.fixed_s, line.s_byte);
+    struct cost_line line = device_line(6e-6, 26e-6);
+    CHECK(fabs(line.fixed_s + line.growth_s_byte * size - 26e-6) < 1e-9 && line.fixed_s > 5e-6,
+          "6 us and 26 us: %g s and %g s a byte", line.fixed_s, line.growth_s_byte);
     line = device_line(145.2e-6, 145.1e-6);
-    CHECK(line.fixed_s > 140e-6 && line.s_byte * size < 2e-6 && line.s_byte > 0,
-          "twice 145 us: %g s and %g s a byte", line.fixed_s, line.s_byte);
+    CHECK(line.fixed_s > 140e-6 && line.growth_s_byte * size < 2e-6 && line.growth_s_byte > 0,
+          "twice 145 us: %g s and %g s a byte", line.fixed_s, line.growth_s_byte);
     line = device_line(1e-6, 1e-3); /* all of it is bytes */
-    CHECK(line.fixed_s == 0 && line.s_byte * size < 1.1e-3, "1 us and 1 ms: %g s and %g s a byte",
-          line.fixed_s, line.s_byte);
+    CHECK(line.fixed_s == 0 && line.growth_s_byte * size < 1.1e-3,
+          "1 us and 1 ms: %g s and %g s a byte", line.fixed_s, line.growth_s_byte);
 }
 
 /* Each takes longer than the time that is given. */
@@ -151,7 +151,7 @@ static void what_takes_too_long_is_not_measured(void)
     struct device_costs costs;
     const struct device_measure measure = measure_begin(0.001);
     CHECK(!device_measure(&measure, &costs), "measured");
-    CHECK(!device_costs_check(&costs) && costs.to_device.s_byte == 0, "something is left");
+    CHECK(!device_costs_check(&costs) && costs.to_device.growth_s_byte == 0, "something is left");
 }
 
 static void failing_copies_are_not_measured(void)

@@ -20,8 +20,7 @@ static bool solve_lanes(const struct model_lane *lanes, uint32_t count,
     plan_input_init(&input);
     input.lanes = lanes;
     input.lane_count = count;
-    input.around.groups = group;
-    input.around.group_count = group != NULL;
+    input.around.groups = (struct model_groups){group, group != NULL};
     input.around.bias = bias;
     return equation_solve(&input, variant, 1, result, error);
 }

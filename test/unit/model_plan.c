@@ -70,7 +70,7 @@ static void four_protocols_of_one_lane(void)
     struct plan_input input;
     first_lane(&lane);
     use_lanes(&input, &lane, 1);
-    input.around.copy[0] = (struct model_copy){20e-9, 0.1e-9};
+    input.around.copy[0] = (struct cost_line){20e-9, 0.1e-9};
     EXPECT("one lane", &input, {0, MODEL_EAGER_SHORT, "0"}, {129, MODEL_EAGER_COPY, "0"},
            {4801, MODEL_EAGER_ZCOPY, "0"}, {4147277, MODEL_RNDV_AM, "0"});
 
@@ -109,7 +109,7 @@ static void a_sender_that_leaves_is_asked_for_a_get(void)
     struct plan_input input;
     first_lane(&lane);
     use_lanes(&input, &lane, 1);
-    input.around.copy[0] = (struct model_copy){20e-9, 0.1e-9};
+    input.around.copy[0] = (struct cost_line){20e-9, 0.1e-9};
     input.around.sender_leaves = true;
     EXPECT("a sender that leaves", &input, {0, MODEL_EAGER_SHORT, "0"},
            {129, MODEL_EAGER_COPY, "0"}, {4801, MODEL_EAGER_ZCOPY, "0"},
@@ -220,8 +220,7 @@ static void a_group_does_not_add_up(void)
     use_lanes(&input, lanes, 2);
     EXPECT("unmeasured group", &input, {0, MODEL_EAGER_ZCOPY, "0"}, {20999, MODEL_EAGER_ZCOPY, "1"},
            {26655119, MODEL_RNDV_AM, "1"});
-    input.around.groups = &group;
-    input.around.group_count = 1;
+    input.around.groups = (struct model_groups){&group, 1};
     EXPECT("measured group", &input, {0, MODEL_EAGER_ZCOPY, "0"}, {20999, MODEL_EAGER_ZCOPY, "1"},
            {26655119, MODEL_RNDV_AM, "1"});
 }
@@ -236,8 +235,7 @@ static void a_group_adds_up_to_its_capacity(void)
     two_lanes(lanes);
     lanes[0].group = lanes[1].group = 3;
     use_lanes(&input, lanes, 2);
-    input.around.groups = &group;
-    input.around.group_count = 1;
+    input.around.groups = (struct model_groups){&group, 1};
     EXPECT("35 of 40 GB/s", &input, {0, MODEL_EAGER_ZCOPY, "0"}, {20999, MODEL_EAGER_ZCOPY, "1"},
            {231022, MODEL_EAGER_ZCOPY, "10"}, {31059135, MODEL_RNDV_AM, "10"});
 }
@@ -331,7 +329,7 @@ static void fragments_overlap(void)
     lane.zcopied_max_bytes = 0;
     lane.copied_max_bytes = 1000;
     use_lanes(&input, &lane, 1);
-    input.around.copy[0] = (struct model_copy){50e-9, 0.4e-9};
+    input.around.copy[0] = (struct cost_line){50e-9, 0.4e-9};
     const struct {
         uint64_t bytes;
         double expected_ns;
@@ -358,7 +356,7 @@ static void staging_costs_its_slowest_stage(void)
     lane.copied_max_bytes = 4096;
     use_lanes(&input, &lane, 1);
     input.around.buffer.memory = MODEL_MEMORY_CUDA;
-    input.around.copy[1] = (struct model_copy){1000e-9, 0.5e-9};
+    input.around.copy[1] = (struct cost_line){1000e-9, 0.5e-9};
     input.around.stage_bytes = 1000;
     const struct {
         uint64_t bytes;
@@ -390,7 +388,7 @@ static void forced_protocols_are_used_where_they_can(void)
     struct plan_input input;
     first_lane(&lane);
     use_lanes(&input, &lane, 1);
-    input.around.copy[0] = (struct model_copy){20e-9, 0.1e-9};
+    input.around.copy[0] = (struct cost_line){20e-9, 0.1e-9};
     force(&input, "auto", overrides);
     EXPECT("auto", &input, {0, MODEL_EAGER_SHORT, "0"}, {129, MODEL_EAGER_COPY, "0"},
            {4801, MODEL_EAGER_ZCOPY, "0"}, {4147277, MODEL_RNDV_AM, "0"});
@@ -517,7 +515,7 @@ static void ends_in_different_memory(void)
     lanes[1].can = MODEL_CAN_GET | MODEL_CAN_PUT;
     lanes[1].reach = MODEL_MEMORY_CUDA;
     use_lanes(&input, lanes, 2);
-    input.around.copy[1] = (struct model_copy){10e-6, 1e-9};
+    input.around.copy[1] = (struct cost_line){10e-6, 1e-9};
     input.around.stage_bytes = 1000;
     input.is_announced = true;
     for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++)

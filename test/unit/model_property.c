@@ -152,10 +152,10 @@ static void chance_full_lane(uint64_t *chance, struct model_lane *lane)
         chance_ranges(chance, lane);
 }
 
-static void chance_copy(uint64_t *chance, struct model_copy *copy)
+static void chance_copy(uint64_t *chance, struct cost_line *copy)
 {
     copy->fixed_s = chance_value(chance, 1e-6);
-    copy->s_byte = chance_value(chance, 1e-10);
+    copy->growth_s_byte = chance_value(chance, 1e-10);
 }
 
 static void chance_input(uint64_t *chance, struct plan_input *input, struct model_lane *lanes,
@@ -171,8 +171,7 @@ static void chance_input(uint64_t *chance, struct plan_input *input, struct mode
     input->every_lane = !chance_below(chance, 4);
     input->most_eager_lanes = (uint32_t) chance_below(chance, 4);
     input->most_rndv_lanes = (uint32_t) chance_below(chance, 4);
-    input->around.groups = group;
-    input->around.group_count = (uint32_t) chance_below(chance, 2);
+    input->around.groups = (struct model_groups){group, (uint32_t) chance_below(chance, 2)};
     input->around.buffer.memory = (enum model_memory)(1 << chance_below(chance, MODEL_MEMORIES));
     input->around.buffer.pieces = (uint32_t) chance_below(chance, 2);
     input->around.operation = (enum model_operation) chance_below(chance, 2);

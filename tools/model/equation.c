@@ -92,8 +92,7 @@ static void side_sum(const struct plan_input *input, enum model_use use, enum mo
         side_add(side, &weights, range);
     }
     add_times(&side->fixed, weights.latency, side->latency_s);
-    uint32_t count = group_bandwidths(members, side->lane_count, input->around.groups,
-                                      input->around.group_count, parts);
+    uint32_t count = group_bandwidths(members, side->lane_count, &input->around.groups, parts);
     for (uint32_t i = 0; i < count; i++) {
         side->bandwidth_bytes_s += parts[i];
         if (isfinite(parts[i]))

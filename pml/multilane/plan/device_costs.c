@@ -28,7 +28,7 @@
 
 /* Bounds, which decide only where nothing was measured: copies to and from the host take at least
  * so long and carry at least 1 GB/s, and a lane that takes a second is not taken. */
-static const struct model_copy unmeasured_copy = {.fixed_s = 5e-6, .s_byte = 1e-9};
+static const struct cost_line unmeasured_copy = {.fixed_s = 5e-6, .growth_s_byte = 1e-9};
 #define UNMEASURED_S       1.0
 #define UNMEASURED_BYTES_S 1e6
 
@@ -73,7 +73,7 @@ struct blocks {
 
 /* What is known, by what. */
 struct known {
-    struct model_copy copy, within;
+    struct cost_line copy, within;
     struct device_pair pair;
     bool has_copy, has_pair;
 };
@@ -471,10 +471,10 @@ uint32_t device_costs_changes(void)
 
 /* --- what plans take -------------------------------------------------------------------------- */
 
-static void line_slower(struct model_copy *line, const struct model_copy *other)
+static void line_slower(struct cost_line *line, const struct cost_line *other)
 {
     line->fixed_s = fmax(line->fixed_s, other->fixed_s);
-    line->s_byte = fmax(line->s_byte, other->s_byte);
+    line->growth_s_byte = fmax(line->growth_s_byte, other->growth_s_byte);
 }
 
 /* A process without a device exchanges messages with any of the node's. */
@@ -485,7 +485,7 @@ static bool is_used_here(uint32_t entry)
 
 /* Of all devices that this process exchanges messages with. False: of one at least it was not
  * measured. */
-static bool own_read(struct model_copy *copy, struct model_copy *within)
+static bool own_read(struct cost_line *copy, struct cost_line *within)
 {
     bool is_known = costs.page->count > 0;
     for (uint32_t i = 0; i < costs.page->count; i++) {
@@ -544,21 +544,21 @@ static struct known known_read(void)
     return known;
 }
 
-struct model_copy device_costs_copy(void)
+struct cost_line device_costs_copy(void)
 {
     const struct known known = known_read();
     return known.has_copy ? known.copy : unmeasured_copy;
 }
 
 /* In the model three overheads stand for a rendezvous: the copy is what it takes for any size. */
-static void way_set(struct model_lane *lane, enum model_way way, const struct model_copy *line)
+static void way_set(struct model_lane *lane, enum model_way way, const struct cost_line *line)
 {
     struct model_lane_cost *cost = &lane->cost[way];
-    bool is_known = line->s_byte > 0;
+    bool is_known = line->growth_s_byte > 0;
     if (!cost->range_count)
         return;
     cost->ranges[0].overhead_send_s = is_known ? line->fixed_s / 3 : UNMEASURED_S;
-    cost->ranges[0].bandwidth_bytes_s = is_known ? 1 / line->s_byte : UNMEASURED_BYTES_S;
+    cost->ranges[0].bandwidth_bytes_s = is_known ? 1 / line->growth_s_byte : UNMEASURED_BYTES_S;
     for (int i = MODEL_LATENCY; i <= MODEL_OVERHEAD_RECEIVE; i++)
         model_lane_set_source(lane, way, (enum model_attribute) i,
                               is_known ? MODEL_SOURCE_MEASURED : MODEL_SOURCE_UNMEASURED);
@@ -567,7 +567,7 @@ static void way_set(struct model_lane *lane, enum model_way way, const struct mo
 void device_costs_apply(struct model_lane *lane, bool is_self)
 {
     const struct known known = known_read();
-    const struct model_copy *get = is_self ? &known.within : &known.pair.get;
+    const struct cost_line *get = is_self ? &known.within : &known.pair.get;
     way_set(lane, MODEL_BY_GET, get);
     way_set(lane, MODEL_BY_PUT, get);
 }
@@ -575,7 +575,7 @@ void device_costs_apply(struct model_lane *lane, bool is_self)
 void device_costs_mix(struct model_lane *lane)
 {
     const struct known known = known_read();
-    const struct model_copy copy = known.has_copy ? known.copy : (struct model_copy){0, 0};
+    const struct cost_line copy = known.has_copy ? known.copy : (struct cost_line){0, 0};
     if (model_lane_has_source(lane, MODEL_SOURCE_USER))
         return;
     way_set(lane, MODEL_BY_GET, &copy);
@@ -590,7 +590,7 @@ void device_costs_text(char *text, size_t size)
         return;
     }
     int length = snprintf(text, size, "between host and device: %.1f us and %.3g GB/s, measured",
-                          known.copy.fixed_s * 1e6, 1e-9 / known.copy.s_byte);
+                          known.copy.fixed_s * 1e6, 1e-9 / known.copy.growth_s_byte);
     if (known.has_pair && length > 0 && (size_t) length < size)
         snprintf(text + length, size - (size_t) length,
                  "; opening another process's memory: %.0f us%s, measured", known.pair.open_s * 1e6,

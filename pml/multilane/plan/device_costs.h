@@ -26,7 +26,7 @@ void device_costs_look(void);
 uint32_t device_costs_changes(void);
 
 /* A copy between the host and a device, the slower direction and device. */
-struct model_copy device_costs_copy(void);
+struct cost_line device_costs_copy(void);
 /* Puts what was measured into the lane of device memory, to another process or this one. What was
  * not costs so much that nothing takes it by itself. */
 void device_costs_apply(struct model_lane *lane, bool is_self);

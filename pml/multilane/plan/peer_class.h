@@ -68,14 +68,14 @@ struct peer_class {
     enum profile_placement placement; /* of these peers */
     struct model_group group;         /* what all lanes carry together; bandwidth 0: not measured */
     uint8_t lane_count;
-    uint8_t control;               /* the lane for control messages */
-    bool has_device_lane;          /* which stands behind the others in what follows */
-    struct model_copy device_copy; /* between host and device */
-    mca_btl_base_module_t **btls;  /* of the lanes, and */
-    uint32_t *flags;               /* what BML r2 made of their flags */
-    struct model_lane *lanes;      /* what the model was told of them, */
-    struct model_lane *mixed;      /* and for messages between host and device; null: the same */
-    struct lane_seen *seen;        /* and what peers that are gone have shown */
+    uint8_t control;              /* the lane for control messages */
+    bool has_device_lane;         /* which stands behind the others in what follows */
+    struct cost_line device_copy; /* between host and device */
+    mca_btl_base_module_t **btls; /* of the lanes, and */
+    uint32_t *flags;              /* what BML r2 made of their flags */
+    struct model_lane *lanes;     /* what the model was told of them, */
+    struct model_lane *mixed;     /* and for messages between host and device; null: the same */
+    struct lane_seen *seen;       /* and what peers that are gone have shown */
     /* Null for device memory where there is no driver, and for those who leave where that makes no
      * difference. Release, with the component's lock held: another plan; acquire: class_planned. */
     struct planned *_Atomic planned[CLASS_BUFFERS];
