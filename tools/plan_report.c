@@ -150,7 +150,6 @@ static void print_size(FILE *out, const struct plan_report *report, uint64_t byt
 {
     struct plan_prediction predictions[MODEL_PROTOCOLS];
     uint32_t count = plan_report_predict(report, bytes, predictions);
-    char lanes[PLAN_LANES_CHARS];
     struct table table;
     fprintf(out, "%s bytes\n", number_size(bytes).text);
     table_init(&table, "\tprotocol\ttakes\tsender\twire\treceiver\tlatency\tlanes");
@@ -163,7 +162,7 @@ static void print_size(FILE *out, const struct plan_report *report, uint64_t byt
                   number_time(cost_of_stage(&of->cost, COST_WIRE, bytes)).text,
                   number_time(cost_of_stage(&of->cost, COST_RECEIVER, bytes)).text,
                   number_time(cost_of_stage(&of->cost, COST_LATENCY, bytes)).text,
-                  plan_lanes_text(report->input, &of->entry, lanes));
+                  plan_lanes_text(report->input, &of->entry).text);
     }
     table_print(&table, out, "");
 }

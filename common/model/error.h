@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 struct model_error {
-    char text[320]; /* one sentence without a line end; empty while all is well */
+    char text[1024]; /* one sentence without a line end; empty while all is well */
 };
 
 /* Writes the sentence, control characters in it as ?, and returns false, so that a check can be

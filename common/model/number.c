@@ -182,13 +182,36 @@ bool text_list_has(const char *list, const char *word)
     return false;
 }
 
-void text_more(char *text, size_t size, const char *format, ...)
+static void append(char *text, size_t size, const char *format, va_list arguments)
 {
     size_t length = strlen(text);
+    vsnprintf(text + length, size - length, format, arguments);
+}
+
+void text_more(char *text, size_t size, const char *format, ...)
+{
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text + length, size - length, format, arguments);
+    append(text, size, format, arguments);
     va_end(arguments);
+}
+
+void words_more(struct words *words, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    append(words->text, sizeof(words->text), format, arguments);
+    va_end(arguments);
+}
+
+struct words words_of(const char *format, ...)
+{
+    struct words words = {""};
+    va_list arguments;
+    va_start(arguments, format);
+    append(words.text, sizeof(words.text), format, arguments);
+    va_end(arguments);
+    return words;
 }
 
 static int by_value(const void *one, const void *other)
@@ -205,10 +228,10 @@ double number_median(double *values, uint32_t count)
 
 __attribute__((format(printf, 1, 2))) static struct number_text text_of(const char *format, ...)
 {
-    struct number_text out;
+    struct number_text out = {""};
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(out.text, sizeof(out.text), format, arguments);
+    append(out.text, sizeof(out.text), format, arguments);
     va_end(arguments);
     return out;
 }

@@ -42,6 +42,14 @@ bool text_list_has(const char *list, const char *word);
 __attribute__((format(printf, 3, 4))) void text_more(char *text, size_t size, const char *format,
                                                      ...);
 
+/* Some words, for one call: words_of("rank %u", rank).text. Cut where they do not fit. */
+struct words {
+    char text[1024];
+};
+
+__attribute__((format(printf, 1, 2))) struct words words_of(const char *format, ...);
+__attribute__((format(printf, 2, 3))) void words_more(struct words *words, const char *format, ...);
+
 /* The value in the middle, the lower of two, of at least one; sorts them. */
 double number_median(double *values, uint32_t count);
 

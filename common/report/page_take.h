@@ -7,9 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/model/error.h"
 #include "multilane/page.h"
-
-#define PAGE_COMPLAINT 160
 
 enum page_found {
     PAGE_IS_READ,
@@ -23,12 +22,12 @@ enum page_found {
  * *found and errno. */
 int page_descriptor(int pid, const char *file, int mode, enum page_found *found);
 
-/* The page of a process, checked; else `why` says why it is refused. */
-enum page_found page_read(int pid, struct page *page, char why[PAGE_COMPLAINT]);
+/* The page of a process, checked; else *why says why it is refused. */
+enum page_found page_read(int pid, struct page *page, struct model_error *why);
 
 /* `bytes`: how many of the page were read. False: it is none that this program understands, and
- * `why` says so in one sentence. Else every count, kind and text of it is within bounds: what was
+ * *why says so. Else every count, kind and text of it is within bounds: what was
  * not is cut or unknown. */
-bool page_check(struct page *page, size_t bytes, char why[PAGE_COMPLAINT]);
+bool page_check(struct page *page, size_t bytes, struct model_error *why);
 
 #endif

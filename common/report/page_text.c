@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/model/number.h"
-
 const char *page_collective_name(uint32_t collective)
 {
     static const char *const names[PAGE_COLLECTIVES] = {
@@ -101,56 +99,46 @@ void page_waited_print_json(FILE *file, const struct page_waited *rows, uint32_t
     }
 }
 
-void page_time_text(uint64_t ns, char *text, size_t size)
+struct number_text page_time_text(uint64_t ns)
 {
+    struct number_text time;
     double seconds = (double) ns * 1e-9;
-    if (seconds < 9.95)
-        snprintf(text, size, "%.1f s", seconds);
-    else if (seconds < 600)
-        snprintf(text, size, "%.0f s", seconds);
-    else
-        snprintf(text, size, "%.0f min", seconds / 60);
+    snprintf(time.text, sizeof(time.text), seconds < 9.95 ? "%.1f %s" : "%.0f %s",
+             seconds < 600 ? seconds : seconds / 60, seconds < 600 ? "s" : "min");
+    return time;
 }
 
-void page_comm_text(const struct page_comm *comm, char *text, size_t size)
+struct words page_comm_text(const struct page_comm *comm)
 {
     if (strcmp(comm->name, "MPI_COMM_WORLD") == 0)
-        snprintf(text, size, "%s", comm->name);
-    else if (comm->name[0])
-        snprintf(text, size, "communicator \"%s\" of %u", comm->name, comm->size);
-    else
-        snprintf(text, size, "communicator %llu of %u", (unsigned long long) comm->id[1],
-                 comm->size);
+        return words_of("%s", comm->name);
+    if (comm->name[0])
+        return words_of("communicator \"%s\" of %u", comm->name, comm->size);
+    return words_of("communicator %llu of %u", (unsigned long long) comm->id[1], comm->size);
 }
 
-static void target_text(const struct page_request *row, char *text, size_t size)
+static struct words target_text(const struct page_request *row)
 {
-    if (row->peer.rank == PAGE_ANY_RANK)
-        text_more(text, size, row->rank == PAGE_ANY ? "any rank" : "rank %d there", row->rank);
-    else
-        text_more(text, size, "rank %u", row->peer.rank);
+    if (row->peer.rank != PAGE_ANY_RANK)
+        return words_of("rank %u", row->peer.rank);
+    return row->rank == PAGE_ANY ? words_of("any rank") : words_of("rank %d there", row->rank);
 }
 
-void page_request_text(const struct page_request *row, char *text, size_t size)
+struct words page_request_text(const struct page_request *row)
 {
-    char comm[PAGE_TEXT];
-    page_comm_text(&row->comm, comm, sizeof(comm));
-    text[0] = '\0';
-    if (row->kind == PAGE_OTHER) {
-        if (row->collective)
-            text_more(text, size, "%s, %s", page_collective_name(row->collective), comm);
-        else
-            text_more(text, size, "a request of another kind");
-        return;
-    }
-    target_text(row, text, size);
+    if (row->kind == PAGE_OTHER && !row->collective)
+        return words_of("a request of another kind");
+    struct words words = row->kind == PAGE_OTHER
+                             ? words_of("%s", page_collective_name(row->collective))
+                             : target_text(row);
     if (row->collective)
         ; /* the call's name says it */
     else if (row->tag == PAGE_ANY)
-        text_more(text, size, ", any tag");
+        words_more(&words, ", any tag");
     else
-        text_more(text, size, ", tag %d", row->tag);
-    text_more(text, size, ", %s", comm);
+        words_more(&words, ", tag %d", row->tag);
+    words_more(&words, ", %s", page_comm_text(&row->comm).text);
+    return words;
 }
 
 static const char *stage_text(const struct page_request *row)
@@ -169,19 +157,19 @@ static const char *stage_text(const struct page_request *row)
     }
 }
 
-void page_wait_text(const struct page_wait *wait, uint64_t now_ns, char *text, size_t size)
+struct words page_wait_text(const struct page_wait *wait, uint64_t now_ns)
 {
-    char time[32], request[PAGE_TEXT];
-    page_time_text(now_ns > wait->since_ns ? now_ns - wait->since_ns : 0, time, sizeof(time));
-    snprintf(text, size, "waits %s in %s", time, page_call_name(wait));
+    uint64_t waited_ns = now_ns > wait->since_ns ? now_ns - wait->since_ns : 0;
+    struct words words =
+        words_of("waits %s in %s", page_time_text(waited_ns).text, page_call_name(wait));
     if (wait->call == PAGE_FINALIZE)
-        text_more(text, size, " for the other ranks to come there");
-    for (uint32_t i = 0; i < wait->row_count && i < 2; i++) {
-        page_request_text(&wait->rows[i], request, sizeof(request));
-        text_more(text, size, "%s %s%s", i ? ", and" : " for", request, stage_text(&wait->rows[i]));
-    }
+        words_more(&words, " for the other ranks to come there");
+    for (uint32_t i = 0; i < wait->row_count && i < 2; i++)
+        words_more(&words, "%s %s%s", i ? ", and" : " for", page_request_text(&wait->rows[i]).text,
+                   stage_text(&wait->rows[i]));
     if (wait->outstanding > 2)
-        text_more(text, size, ", and %u more requests", wait->outstanding - 2);
+        words_more(&words, ", and %u more requests", wait->outstanding - 2);
+    return words;
 }
 
 const struct page_peer *page_peer_of(const struct page *page, const struct page_process *name)

@@ -7,9 +7,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "common/model/number.h"
 #include "multilane/page.h"
-
-#define PAGE_TEXT 256 /* bytes that hold each of these texts */
 
 /* "MPI_Barrier", "MPI_Recv", ...: a wait inside a collective has the collective's name. */
 const char *page_call_name(const struct page_wait *wait);
@@ -30,16 +29,16 @@ uint64_t page_waited_ns(const struct page_waited *row);
 void page_waited_print_json(FILE *file, const struct page_waited *rows, uint32_t count);
 
 /* "0.4 s", "41 s", "12 min". */
-void page_time_text(uint64_t ns, char *text, size_t size);
+struct number_text page_time_text(uint64_t ns);
 
 /* "MPI_COMM_WORLD", or the communicator's other name with this process's rank in it. */
-void page_comm_text(const struct page_comm *comm, char *text, size_t size);
+struct words page_comm_text(const struct page_comm *comm);
 
 /* "rank 7, tag 12, MPI_COMM_WORLD". */
-void page_request_text(const struct page_request *row, char *text, size_t size);
+struct words page_request_text(const struct page_request *row);
 
 /* "waits 41 s in MPI_Recv for rank 7, tag 12, MPI_COMM_WORLD". */
-void page_wait_text(const struct page_wait *wait, uint64_t now_ns, char *text, size_t size);
+struct words page_wait_text(const struct page_wait *wait, uint64_t now_ns);
 
 /* The peer's row; null: none. */
 const struct page_peer *page_peer_of(const struct page *page, const struct page_process *name);

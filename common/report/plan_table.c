@@ -22,29 +22,27 @@ double plan_time(const struct plan_input *input, const struct plan_entry *entry,
     return plan_predict(input, entry, bytes, &cost) ? cost_of(&cost, input->view, bytes) : NAN;
 }
 
-const char *plan_lanes_text(const struct plan_input *input, const struct plan_entry *entry,
-                            char text[PLAN_LANES_CHARS])
+struct words plan_lanes_text(const struct plan_input *input, const struct plan_entry *entry)
 {
-    text[0] = '\0';
+    struct words words = {""};
     for (uint32_t i = 0; i < entry->lane_count; i++) {
-        text_more(text, PLAN_LANES_CHARS, "%s%s", i ? " + " : "",
-                  input->lanes[entry->lanes[i]].name);
+        words_more(&words, "%s%s", i ? " + " : "", input->lanes[entry->lanes[i]].name);
         if (entry->lane_count > 1)
-            text_more(text, PLAN_LANES_CHARS, " %.0f%%",
-                      100.0 * entry->weights[i] / PLAN_WEIGHT_ONE);
+            words_more(&words, " %.0f%%", 100.0 * entry->weights[i] / PLAN_WEIGHT_ONE);
     }
-    text_more(text, PLAN_LANES_CHARS, "%s", plan_entry_manner(entry));
-    return text;
+    words_more(&words, "%s", plan_entry_manner(entry));
+    return words;
 }
 
 /* "\t1.2us at 8\t1.10\t100\t800" */
-static void use_text(const struct plan_use *use, char text[160])
+static struct words use_text(const struct plan_use *use)
 {
-    char measured[80] = "\t\t";
+    struct words words = {"\t\t"};
     if (use->samples)
-        snprintf(measured, sizeof measured, "\t%s at %s\t%.2f", number_time(use->measured_s).text,
-                 number_size(use->measured_bytes).text, use->ratio);
-    snprintf(text, 160, "%s\t%" PRIu64 "\t%" PRIu64, measured, use->messages, use->bytes);
+        words = words_of("\t%s at %s\t%.2f", number_time(use->measured_s).text,
+                         number_size(use->measured_bytes).text, use->ratio);
+    words_more(&words, "\t%" PRIu64 "\t%" PRIu64, use->messages, use->bytes);
+    return words;
 }
 
 void plan_table_print(FILE *out, const struct plan_input *input, const struct plan *plan,
@@ -57,15 +55,12 @@ void plan_table_print(FILE *out, const struct plan_input *input, const struct pl
                     : "from\tto\tprotocol\tdecided by\tlane\tpredicted");
     for (uint32_t i = 0; i < plan->entry_count; i++) {
         const struct plan_entry *entry = &plan->entries[i];
-        char lanes[PLAN_LANES_CHARS], use[160] = "";
-        if (uses)
-            use_text(&uses[i], use);
         table_row(&table, "%s\t%s\t%s\t%s\t%s\t%s to %s%s", number_size(entry->first_bytes).text,
                   number_size(entry->largest_bytes).text, entry->protocol->name,
-                  i ? plan_decider_name(entry->decided_by) : "",
-                  plan_lanes_text(input, entry, lanes),
+                  i ? plan_decider_name(entry->decided_by) : "", plan_lanes_text(input, entry).text,
                   number_time(plan_time(input, entry, entry->first_bytes)).text,
-                  number_time(plan_time(input, entry, plan_last_shown(entry))).text, use);
+                  number_time(plan_time(input, entry, plan_last_shown(entry))).text,
+                  uses ? use_text(&uses[i]).text : "");
     }
     table_print(&table, out, indent);
 }
@@ -73,7 +68,7 @@ void plan_table_print(FILE *out, const struct plan_input *input, const struct pl
 /* --- lanes ------------------------------------------------------------------------------------ */
 
 /* The source of most numbers of one range, and the numbers from other sources. */
-static void sources_text(const uint8_t source[MODEL_ATTRIBUTES], char *text, size_t size)
+static struct words sources_text(const uint8_t source[MODEL_ATTRIBUTES])
 {
     int counts[MODEL_SOURCES] = {0}, most = 0;
     for (int i = 0; i < MODEL_ATTRIBUTES; i++)
@@ -81,11 +76,12 @@ static void sources_text(const uint8_t source[MODEL_ATTRIBUTES], char *text, siz
     for (int i = 0; i < MODEL_SOURCES; i++)
         if (counts[i] > counts[most])
             most = i;
-    snprintf(text, size, "%s", model_source_name((enum model_source) most));
+    struct words words = words_of("%s", model_source_name((enum model_source) most));
     for (int i = 0; i < MODEL_ATTRIBUTES; i++)
         if (source[i] != most)
-            text_more(text, size, ", %s %s", model_attribute_name((enum model_attribute) i),
-                      model_source_name(source[i]));
+            words_more(&words, ", %s %s", model_attribute_name((enum model_attribute) i),
+                       model_source_name(source[i]));
+    return words;
 }
 
 static void range_row(struct table *table, const struct plan_input *input,
@@ -94,15 +90,14 @@ static void range_row(struct table *table, const struct plan_input *input,
     const struct model_lane_range *range = &lane->cost[way].ranges[number];
     double overhead_s = range->overhead_send_s + range->overhead_receive_s;
     struct cost_line registers = model_registration(lane, range, &input->around);
-    char growth[32] = "", sources[200];
-    sources_text(lane->source[way][number], sources, sizeof(sources));
+    struct words growth = {""};
     if (registers.growth_s_byte > 0)
-        snprintf(growth, sizeof(growth), " + %.4g ns/KiB", registers.growth_s_byte * 1024e9);
+        growth = words_of(" + %.4g ns/KiB", registers.growth_s_byte * 1024e9);
     table_row(table, "%s\t%s\t%s\t%s\t%s\t%.4g GB/s%s\t%s%s\t%s", lane->name,
               model_way_name((enum model_way) way), number_size(range->largest_bytes).text,
               number_time(range->latency_s).text, number_time(overhead_s).text,
-              range->bandwidth_bytes_s / 1e9, seen, number_time(registers.fixed_s).text, growth,
-              sources);
+              range->bandwidth_bytes_s / 1e9, seen, number_time(registers.fixed_s).text,
+              growth.text, sources_text(lane->source[way][number]).text);
 }
 
 void plan_lanes_print(FILE *out, const struct plan_input *input, plan_lane_seen seen_at,
@@ -118,11 +113,10 @@ void plan_lanes_print(FILE *out, const struct plan_input *input, plan_lane_seen 
             for (uint32_t r = 0; r < input->lanes[i].cost[way].range_count; r++) {
                 double seen_bytes_s =
                     seen_at ? seen_at(context, (int) i, (enum model_way) way, r) : 0;
-                char seen[32] = "";
+                struct words seen = words_of("%s", seen_at ? "\t" : "");
                 if (seen_bytes_s > 0)
-                    snprintf(seen, sizeof(seen), "\t%.3g GB/s", seen_bytes_s / 1e9);
-                range_row(&table, input, &input->lanes[i], way, r,
-                          seen_at && !seen[0] ? "\t" : seen);
+                    words_more(&seen, "%.3g GB/s", seen_bytes_s / 1e9);
+                range_row(&table, input, &input->lanes[i], way, r, seen.text);
             }
     table_print(&table, out, indent);
     for (uint32_t i = 0; i < input->lane_count; i++)
@@ -176,36 +170,33 @@ static void terms_row(struct table *table, const struct plan_input *input,
 }
 
 /* Where the lines meet, and why the switch lies elsewhere if it does. */
-static void decider_text(const struct plan_input *input, const struct plan_entry *before,
-                         const struct plan_entry *after, char text[160])
+static struct words decider_text(const struct plan_input *input, const struct plan_entry *before,
+                                 const struct plan_entry *after)
 {
     double bytes = plan_meeting_bytes(input, before, after);
     if (after->decided_by == PLAN_BY_EQUATION)
-        snprintf(text, 160, "equation: the lines meet here");
-    else if (after->decided_by == PLAN_BY_RANGE)
-        snprintf(text, 160, "range: the lines have other terms from here on");
-    else if (bytes > (double) after->first_bytes)
-        snprintf(text, 160, "%s; by the equation it would lie at %.0f",
-                 plan_decider_name(after->decided_by), bytes);
-    else
-        snprintf(text, 160, "%s", plan_decider_name(after->decided_by));
+        return words_of("equation: the lines meet here");
+    if (after->decided_by == PLAN_BY_RANGE)
+        return words_of("range: the lines have other terms from here on");
+    struct words words = words_of("%s", plan_decider_name(after->decided_by));
+    if (bytes > (double) after->first_bytes)
+        words_more(&words, "; by the equation it would lie at %.0f", bytes);
+    return words;
 }
 
 void plan_switches_print(FILE *out, const struct plan_input *input, const struct plan *plan,
                          const char *indent)
 {
-    char inner[32];
-    snprintf(inner, sizeof inner, "%.28s  ", indent);
+    const struct words inner = words_of("%s  ", indent);
     for (uint32_t i = 1; i < plan->entry_count; i++) {
         const struct plan_entry *before = &plan->entries[i - 1], *after = &plan->entries[i];
-        char decider[160];
         struct table table;
-        decider_text(input, before, after, decider);
-        fprintf(out, "%sat %s: %s\n", indent, number_size(after->first_bytes).text, decider);
+        fprintf(out, "%sat %s: %s\n", indent, number_size(after->first_bytes).text,
+                decider_text(input, before, after).text);
         table_init(&table,
                    "protocol\td\tlatencies\toverheads\tregistration\tbandwidth\tcopies\ttime");
         terms_row(&table, input, before, before->largest_bytes);
         terms_row(&table, input, after, after->first_bytes);
-        table_print(&table, out, inner);
+        table_print(&table, out, inner.text);
     }
 }

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "common/model/number.h"
 #include "common/model/plan.h"
 
 /* How an entry was used, and what its messages took. */
@@ -22,10 +23,8 @@ uint64_t plan_last_shown(const struct plan_entry *entry);
 double plan_time(const struct plan_input *input, const struct plan_entry *entry, uint64_t bytes);
 
 /* The lanes of an entry and, where they are several, the part of a message that each has at the
- * speeds the plan knows. Returns `text`. */
-#define PLAN_LANES_CHARS (MODEL_LANES_MAX * 60)
-const char *plan_lanes_text(const struct plan_input *input, const struct plan_entry *entry,
-                            char text[PLAN_LANES_CHARS]);
+ * speeds the plan knows. */
+struct words plan_lanes_text(const struct plan_input *input, const struct plan_entry *entry);
 
 /* One row an entry, each line after `indent`; `uses`, one an entry, may be null. */
 void plan_table_print(FILE *out, const struct plan_input *input, const struct plan *plan,

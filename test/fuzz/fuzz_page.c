@@ -41,16 +41,16 @@ static void report_all(const struct ranks *ranks)
 /* The bytes are laid over the pages again and again, behind the three words that make a page. */
 static bool page_make(struct page *page, const uint8_t *data, size_t length, size_t from)
 {
-    char why[PAGE_COMPLAINT];
+    struct model_error why;
     size_t head = offsetof(struct page, sequence);
     page->magic = PAGE_MAGIC;
     page->version = PAGE_VERSION;
     page->bytes = sizeof(*page);
     for (size_t i = head; i < sizeof(*page); i++)
         ((uint8_t *) page)[i] ^= data[(from + i) % length];
-    if (page_check(page, sizeof(*page), why))
+    if (page_check(page, sizeof(*page), &why))
         return true;
-    if (!why[0] || strlen(why) >= sizeof(why))
+    if (!why.text[0] || strlen(why.text) >= sizeof(why.text))
         abort();
     return false;
 }
@@ -62,7 +62,8 @@ static void file_try(const uint8_t *data, size_t length)
     static int fd = -1;
     struct ranks ranks = {.list = NULL};
     struct left left = {.list = NULL};
-    char path[64], why[1024] = "";
+    char path[64];
+    struct model_error error = {""};
     size_t bytes = length % 8 ? sizeof(file) : length * 37 % sizeof(file);
     if (fd < 0)
         fd = memfd_create("file", MFD_CLOEXEC);
@@ -75,7 +76,7 @@ static void file_try(const uint8_t *data, size_t length)
         file.events[i].number = i + PAGE_EVENTS * data[i % length];
     if (ftruncate(fd, 0) != 0 || pwrite(fd, &file, bytes, 0) != (ssize_t) bytes)
         abort();
-    if (left_load(path, &ranks, &left, why, sizeof(why)) == (why[0] != '\0') ||
+    if (left_load(path, &ranks, &left, &error) == (error.text[0] != '\0') ||
         !left_show(nowhere, &left, 1 + data[0] % 100u) || !left_differ_show(nowhere, &left))
         abort();
     if (ranks.count)
@@ -87,7 +88,7 @@ static void file_try(const uint8_t *data, size_t length)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
 {
     struct ranks ranks = {.list = NULL};
-    char why[PAGE_COMPLAINT];
+    struct model_error why;
     struct page bare;
     if (!nowhere)
         nowhere = fopen("/dev/null", "w");
@@ -95,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
         return 0;
     memset(&bare, 0, sizeof(bare));
     memcpy(&bare, data, length < sizeof(bare) ? length : sizeof(bare));
-    (void) page_check(&bare, length, why);
+    (void) page_check(&bare, length, &why);
     for (int i = 0; i < RANKS; i++) {
         struct rank *rank = ranks_add(&ranks, i);
         if (!rank)

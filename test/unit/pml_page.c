@@ -77,8 +77,8 @@ static struct sample sample;
 
 static enum page_found look(void)
 {
-    char why[PAGE_COMPLAINT];
-    return sample_read((int) getpid(), &sample, why);
+    struct model_error why;
+    return sample_read((int) getpid(), &sample, &why);
 }
 
 static void page_publish(struct wait_story *story)
@@ -120,16 +120,16 @@ static void test_waits(bool threads)
 /* A child has the descriptor, and is no rank. */
 static void test_child(void)
 {
-    char why[PAGE_COMPLAINT];
+    struct model_error why;
     pid_t child = fork();
     if (child == 0) {
         pause();
         _exit(0);
     }
-    CHECK(sample_read((int) child, &sample, why) == PAGE_NONE, "a child counts as a rank");
+    CHECK(sample_read((int) child, &sample, &why) == PAGE_NONE, "a child counts as a rank");
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    CHECK(sample_read((int) child, &sample, why) == PAGE_GONE, "a process that has ended");
+    CHECK(sample_read((int) child, &sample, &why) == PAGE_GONE, "a process that has ended");
 }
 
 /* In the middle of a change, where its owner was stopped: what is there is read, and checked. */

@@ -145,9 +145,11 @@ static void found(const char *what, bool is_hang, enum cause_kind kind, int culp
     CHECK(why.cause_count > 0, "%s: no cause", what);
     if (why.cause_count) {
         const struct cause *first = &why.causes[0];
-        CHECK(first->kind == kind, "%s: %s, %s", what, cause_name(first->kind), first->text);
-        CHECK(first->ranks[0] == culprit, "%s: rank %d, %s", what, first->ranks[0], first->text);
-        CHECK(strstr(first->text, words), "%s: no \"%s\" in: %s", what, words, first->text);
+        CHECK(first->kind == kind, "%s: %s, %s", what, cause_name(first->kind), first->words.text);
+        CHECK(first->ranks[0] == culprit, "%s: rank %d, %s", what, first->ranks[0],
+              first->words.text);
+        CHECK(strstr(first->words.text, words), "%s: no \"%s\" in: %s", what, words,
+              first->words.text);
     }
     FILE *nowhere = fopen("/dev/null", "w");
     show_why(nowhere, &ranks, &why);
@@ -161,7 +163,7 @@ static void none(const char *what)
     struct why why;
     job_look();
     CHECK(why_find(&ranks, &why), "%s", what);
-    CHECK(!why.is_hang, "%s: %s", what, why.cause_count ? why.causes[0].text : "");
+    CHECK(!why.is_hang, "%s: %s", what, why.cause_count ? why.causes[0].words.text : "");
     why_free(&why);
 }
 
@@ -276,7 +278,7 @@ static void none_moved(const char *what, void (*move)(void))
     job_look();
     move();
     CHECK(why_find(&ranks, &why), "%s", what);
-    CHECK(!why.is_hang, "%s: %s", what, why.cause_count ? why.causes[0].text : "");
+    CHECK(!why.is_hang, "%s: %s", what, why.cause_count ? why.causes[0].words.text : "");
     why_free(&why);
 }
 
@@ -353,7 +355,7 @@ static void test_healthy(void)
  */
 static void test_bounds(void)
 {
-    char why[PAGE_COMPLAINT];
+    struct model_error why;
     job_begin(3);
     receives(0, 1, 12);
     receives(0, 2, 12);
@@ -367,16 +369,16 @@ static void test_bounds(void)
     page->waits[3].row_count = UINT32_MAX;
     page->waits[3].call = 1000;
     memset(page->host, 'x', sizeof(page->host));
-    CHECK(page_check(page, sizeof(*page), why), "%s", why);
+    CHECK(page_check(page, sizeof(*page), &why), "%s", why.text);
     CHECK(page->wait_count == PAGE_WAITS && page->waits[3].row_count == PAGE_REQUESTS &&
               page->waits[3].call == PAGE_NO_CALL && strlen(page->host) == PAGE_HOST - 1,
           "%u %u", page->wait_count, page->waits[3].row_count);
     page->version++;
-    CHECK(!page_check(page, sizeof(*page), why) && strstr(why, "version"), "%s", why);
+    CHECK(!page_check(page, sizeof(*page), &why) && strstr(why.text, "version"), "%s", why.text);
     page->version--;
-    CHECK(!page_check(page, sizeof(*page) - 1, why) && strstr(why, "bytes"), "%s", why);
+    CHECK(!page_check(page, sizeof(*page) - 1, &why) && strstr(why.text, "bytes"), "%s", why.text);
     page->magic++;
-    CHECK(!page_check(page, sizeof(*page), why), "%s", why);
+    CHECK(!page_check(page, sizeof(*page), &why), "%s", why.text);
 }
 
 /* --- calls of ranks that have ended --- */

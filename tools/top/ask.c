@@ -133,14 +133,14 @@ static bool rank_say(const struct page *page, const char *lane, bool is_drain)
 }
 
 /* The lanes that there are, for one that is not. */
-static void lanes_say(const struct page *page, const char *lane, char *why, size_t size)
+static void lanes_say(const struct page *page, const char *lane, struct model_error *error)
 {
-    snprintf(why, size, "no rank has a lane %.60s; rank %u has", lane, page->me.rank);
+    model_fail(error, "no rank has a lane %.60s; rank %u has", lane, page->me.rank);
     for (uint32_t i = 0; i < page->lane_count; i++)
-        text_more(why, size, "%s %s", i ? "," : "", page->lanes[i].name);
+        text_more(error->text, sizeof(error->text), "%s %s", i ? "," : "", page->lanes[i].name);
 }
 
-int drain_ask(struct ranks *ranks, const char *lane, bool is_drain, char *why, size_t size)
+int drain_ask(struct ranks *ranks, const char *lane, bool is_drain, struct model_error *error)
 {
     size_t done = 0;
     bool any = false;
@@ -148,13 +148,13 @@ int drain_ask(struct ranks *ranks, const char *lane, bool is_drain, char *why, s
         const struct rank *rank = &ranks->list[i];
         uint64_t bits = standing_of(&rank->second.page, lane, is_drain).bits;
         if (bits && !drain_change(rank->pid, bits, is_drain)) {
-            snprintf(why, size, "process %d cannot be asked: %s", rank->pid, ask_error(errno));
+            model_fail(error, "process %d cannot be asked: %s", rank->pid, ask_error(errno));
             return -1;
         }
         any |= bits != 0;
     }
     if (!any) {
-        lanes_say(&ranks->list[0].second.page, lane, why, size);
+        lanes_say(&ranks->list[0].second.page, lane, error);
         return -1;
     }
     for (int look = 0; look < DRAIN_LOOKS && !is_over(ranks, lane, is_drain); look++) {
@@ -287,7 +287,7 @@ static void missing_say(const struct ranks *ranks, const struct page *asked)
 
 /* False: none came. */
 static bool pages_take(const char *path, int pid, const struct page *asked, struct ranks *ranks,
-                       struct left *left, char *why, size_t size)
+                       struct left *left, struct model_error *error)
 {
     char reached[64]; /* by a descriptor of this process: the rank may have another /tmp */
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -295,16 +295,16 @@ static bool pages_take(const char *path, int pid, const struct page *asked, stru
     int question = folder >= 0 ? pages_ask(pid, reached) : -1;
     bool is_good = false;
     if (question < 0)
-        snprintf(why, size, "process %d cannot be asked: %s", pid, ask_error(errno));
+        model_fail(error, "process %d cannot be asked: %s", pid, ask_error(errno));
     else
         pages_await(path, asked->job_size);
     if (question >= 0 && pages_count(path) > 0)
-        is_good = left_load(path, ranks, left, why, size);
+        is_good = left_load(path, ranks, left, error);
     else if (question >= 0)
-        snprintf(why, size,
-                 "rank %u (process %d) does not answer: it computes outside MPI, or is in a "
-                 "container that hides this program; ask another rank, by its process",
-                 asked->me.rank, pid);
+        model_fail(error,
+                   "rank %u (process %d) does not answer: it computes outside MPI, or is in a "
+                   "container that hides this program; ask another rank, by its process",
+                   asked->me.rank, pid);
     if (question >= 0)
         close(question);
     if (folder >= 0)
@@ -312,8 +312,8 @@ static bool pages_take(const char *path, int pid, const struct page *asked, stru
     return is_good;
 }
 
-bool whole_job_load(const char *number, struct ranks *ranks, struct left *left, char *why,
-                    size_t size)
+bool whole_job_load(const char *number, struct ranks *ranks, struct left *left,
+                    struct model_error *error)
 {
     const struct rank *rank = asked_of(ranks, number);
     const struct page *asked = &rank->first.page; /* as it was found */
@@ -321,12 +321,10 @@ bool whole_job_load(const char *number, struct ranks *ranks, struct left *left, 
     struct ranks all = {.list = NULL};
     char path[PAGE_FOLDER];
     snprintf(path, sizeof(path), "%.200s/multilane-top.XXXXXX", parent ? parent : "/tmp");
-    if (!mkdtemp(path)) {
-        snprintf(why, size, "no folder for the pages: %s: %s", path, strerror(errno));
-        return false;
-    }
+    if (!mkdtemp(path))
+        return model_fail(error, "no folder for the pages: %s: %s", path, strerror(errno));
     void (*before[])(int) = {signal(SIGINT, interrupt), signal(SIGTERM, interrupt)};
-    bool is_good = pages_take(path, rank->pid, asked, &all, left, why, size);
+    bool is_good = pages_take(path, rank->pid, asked, &all, left, error);
     folder_remove(path);
     (void) signal(SIGINT, before[0]);
     (void) signal(SIGTERM, before[1]);

@@ -19,13 +19,13 @@ int pages_ask(int pid, const char *folder);
 const char *ask_error(int error);
 
 /* Asks, waits for a moment until it is done, and prints what is not. 0: all ranks did it; 1: not
- * all; below 0: `why` says what is wrong. */
-int drain_ask(struct ranks *ranks, const char *lane, bool is_drain, char *why, size_t size);
+ * all; below 0: *error says what is wrong. */
+int drain_ask(struct ranks *ranks, const char *lane, bool is_drain, struct model_error *error);
 
 /* Puts the ranks of the job in place of those of this node, and names on standard error those that
  * have not answered. `number`: what the user has named, maybe the process to ask; or null. False:
- * `why` says why there are none. */
-bool whole_job_load(const char *number, struct ranks *ranks, struct left *left, char *why,
-                    size_t size);
+ * *error says why there are none. */
+bool whole_job_load(const char *number, struct ranks *ranks, struct left *left,
+                    struct model_error *error);
 
 #endif

@@ -2,10 +2,7 @@
 /* From the requests of a wait to other ranks, and what can still come over these edges. */
 #include "tools/top/edges.h"
 
-#include <stdio.h>
-
 #include "common/model/flow.h"
-#include "common/report/page_text.h"
 
 bool page_comm_is(const struct page_comm *one, const struct page_comm *other)
 {
@@ -13,12 +10,10 @@ bool page_comm_is(const struct page_comm *one, const struct page_comm *other)
            one->first.job == other->first.job && one->first.rank == other->first.rank;
 }
 
-void rank_name(const struct ranks *ranks, const struct page_process *name, char *text, size_t size)
+struct words rank_name(const struct ranks *ranks, const struct page_process *name)
 {
-    if (ranks_have_jobs(ranks))
-        snprintf(text, size, "rank %u of job %u", name->rank, name->job);
-    else
-        snprintf(text, size, "rank %u", name->rank);
+    return ranks_have_jobs(ranks) ? words_of("rank %u of job %u", name->rank, name->job)
+                                  : words_of("rank %u", name->rank);
 }
 
 /* --- one edge --------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #ifndef TOOLS_TOP_EDGES_H
 #define TOOLS_TOP_EDGES_H
 
+#include "common/report/page_text.h"
 #include "tools/top/rank.h"
 
 /* What is known of each rank, by its index. */
@@ -55,6 +56,6 @@ bool page_comm_is(const struct page_comm *one, const struct page_comm *other);
 uint32_t rank_targets(const struct ranks *ranks, int rank, int *targets, uint32_t most);
 
 /* "rank 3", or "rank 3 of job 12" where there are several. */
-void rank_name(const struct ranks *ranks, const struct page_process *name, char *text, size_t size);
+struct words rank_name(const struct ranks *ranks, const struct page_process *name);
 
 #endif

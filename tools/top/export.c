@@ -97,14 +97,12 @@ static void json_messages(FILE *file, const char *name, const struct page_messag
 static void json_rank(FILE *file, const struct rank *rank, enum activity activity)
 {
     const struct page *page = &rank->second.page;
-    char text[3 * PAGE_TEXT];
-    rank_text(rank, activity, text, sizeof(text));
     fprintf(file,
             "    {\"job\": %u, \"rank\": %u, \"host\": \"%s\", \"pid\": %d, \"program\": \"%s\", "
             "\"state\": \"%c\", \"does\": \"%s\", \"since_s\": %.3f, \"text\": ",
             page->me.job, page->me.rank, page->host, rank->pid, page->program, rank_state(rank),
             rank_word(rank, activity), (double) rank_since_ns(rank, activity) * 1e-9);
-    json_text(file, text);
+    json_text(file, rank_text(rank, activity).text);
     fprintf(file, ",\n     \"rounds\": %llu, \"sent_messages\": %llu, \"sent_bytes\": %llu",
             (number) page->rounds, (number) page->sent_messages, (number) page->sent_bytes);
     json_waits(file, rank);
@@ -129,7 +127,7 @@ static void json_causes(FILE *file, const struct ranks *ranks, const struct why 
         for (uint32_t j = 0; j < cause->rank_count; j++)
             fprintf(file, "%s%u", j ? ", " : "", ranks->list[cause->ranks[j]].second.page.me.rank);
         fprintf(file, "], \"text\": ");
-        json_text(file, cause->text);
+        json_text(file, cause->words.text);
         fprintf(file, "}");
     }
     fprintf(file, "],\n");

@@ -83,7 +83,7 @@ static bool is_owner(int pid, const struct page *page)
     return last == page->pid;
 }
 
-enum page_found sample_read(int pid, struct sample *sample, char why[PAGE_COMPLAINT])
+enum page_found sample_read(int pid, struct sample *sample, struct model_error *why)
 {
     enum page_found found = page_read(pid, &sample->page, why);
     sample->now_ns = clock_read_ns(CLOCK_MONOTONIC);
@@ -101,18 +101,18 @@ enum page_found sample_read(int pid, struct sample *sample, char why[PAGE_COMPLA
 
 struct scan {
     struct ranks *ranks;
-    char refused[PAGE_COMPLAINT + 32]; /* why a page that is there cannot be used; or empty */
+    struct model_error refused; /* why a page that is there cannot be used; or empty */
 };
 
 static void process_look(struct scan *scan, int pid)
 {
-    char why[PAGE_COMPLAINT];
+    struct model_error why;
     struct rank *rank = ranks_add(scan->ranks, pid);
     if (!rank)
         return;
-    enum page_found found = sample_read(pid, &rank->second, why);
+    enum page_found found = sample_read(pid, &rank->second, &why);
     if (found == PAGE_REFUSED)
-        snprintf(scan->refused, sizeof(scan->refused), "process %d: %s", pid, why);
+        model_fail(&scan->refused, "process %d: %.200s", pid, why.text);
     if (found != PAGE_IS_READ)
         scan->ranks->count--;
     else
@@ -175,84 +175,85 @@ static bool is_elsewhere(long pid)
            own.st_ino != other.st_ino;
 }
 
-static void none_say(const struct scan *scan, const char *number, char *why, size_t size)
+static bool is_forbidden(long pid)
 {
-    char *end, path[64], ignored[PAGE_COMPLAINT];
-    long pid = number ? strtol(number, &end, 10) : 0;
     struct sample *sample = malloc(sizeof(*sample));
-    snprintf(path, sizeof(path), "/proc/%ld", pid);
-    if (scan->refused[0])
-        snprintf(why, size, "%s", scan->refused);
-    else if (!number)
-        snprintf(why, size,
-                 "no process that may be read here is a rank of Multilane: is the job on another "
-                 "node, in a container, or another user's; does it run with --mca pml multilane?");
-    else if (access(path, F_OK) != 0)
-        snprintf(why, size,
-                 "there is no job and no process %s here: is it on another node, or on the other "
-                 "side of a container's wall?",
-                 number);
-    else if (sample && sample_read((int) pid, sample, ignored) == PAGE_FORBIDDEN)
-        snprintf(why, size,
-                 "process %s belongs to another user, or is protected: it cannot be read", number);
-    else if (is_elsewhere(pid))
-        snprintf(
-            why, size,
-            "process %s is in a container, and no rank of Multilane as seen from outside: start "
-            "multilane-top in the container",
-            number);
-    else
-        snprintf(why, size,
-                 "process %s is no rank of Multilane, and none is below it: does it run with --mca "
-                 "pml multilane, and has it come through MPI_Init?",
-                 number);
+    bool is_one = sample && sample_read((int) pid, sample, NULL) == PAGE_FORBIDDEN;
     free(sample);
+    return is_one;
 }
 
-static void several_say(const struct ranks *ranks, char *why, size_t size)
+static bool none_fail(const struct scan *scan, const char *number, struct model_error *error)
+{
+    char path[64];
+    long pid = number ? strtol(number, NULL, 10) : 0;
+    snprintf(path, sizeof(path), "/proc/%ld", pid);
+    if (scan->refused.text[0])
+        return model_fail(error, "%s", scan->refused.text);
+    if (!number)
+        return model_fail(
+            error,
+            "no process that may be read here is a rank of Multilane: is the job on another "
+            "node, in a container, or another user's; does it run with --mca pml multilane?");
+    if (access(path, F_OK) != 0)
+        return model_fail(
+            error,
+            "there is no job and no process %s here: is it on another node, or on the "
+            "other side of a container's wall?",
+            number);
+    if (is_forbidden(pid))
+        return model_fail(error,
+                          "process %s belongs to another user, or is protected: it cannot be read",
+                          number);
+    if (is_elsewhere(pid))
+        return model_fail(error,
+                          "process %s is in a container, and no rank of Multilane as seen from "
+                          "outside: start multilane-top in the container",
+                          number);
+    return model_fail(error,
+                      "process %s is no rank of Multilane, and none is below it: does it run with "
+                      "--mca pml multilane, and has it come through MPI_Init?",
+                      number);
+}
+
+static bool several_fail(const struct ranks *ranks, struct model_error *error)
 {
     uint32_t last = 0;
-    snprintf(why, size, "there are several jobs; name one, or use --all:");
+    model_fail(error, "there are several jobs; name one, or use --all:");
     for (size_t i = 0; i < ranks->count; i++) {
         const struct page *page = &ranks->list[i].second.page;
         if (i && page->me.job == last)
             continue;
         last = page->me.job;
-        text_more(why, size, "%s %u (%s, %u ranks)", i ? "," : "", last, page->program,
-                  page->job_size);
+        text_more(error->text, sizeof(error->text), "%s %u (%s, %u ranks)", i ? "," : "", last,
+                  page->program, page->job_size);
     }
+    return false;
 }
 
-bool ranks_find_all(const struct choice *choice, struct ranks *ranks, char *why, size_t size)
+bool ranks_find_all(const struct choice *choice, struct ranks *ranks, struct model_error *error)
 {
     struct scan scan = {.ranks = ranks};
     if (choice->number && (!isdigit((unsigned char) choice->number[0]) ||
-                           choice->number[strspn(choice->number, "0123456789")] != '\0')) {
-        snprintf(why, size, "\"%s\" is neither a job nor a process: both are numbers",
-                 choice->number);
-        return false;
-    }
+                           choice->number[strspn(choice->number, "0123456789")] != '\0'))
+        return model_fail(error, "\"%s\" is neither a job nor a process: both are numbers",
+                          choice->number);
     scan_all(&scan);
     if (choice->number)
         keep(ranks, strtoul(choice->number, NULL, 10));
     if (ranks->count == 0)
-        none_say(&scan, choice->number, why, size);
-    else if (!choice->all && !choice->number && ranks_have_jobs(ranks))
-        several_say(ranks, why, size);
-    else
-        return true;
-    return false;
+        return none_fail(&scan, choice->number, error);
+    return choice->all || choice->number || !ranks_have_jobs(ranks) || several_fail(ranks, error);
 }
 
 void ranks_look(struct ranks *ranks, bool moves)
 {
-    char ignored[PAGE_COMPLAINT];
     for (size_t i = 0; i < ranks->count; i++) {
         struct rank *rank = &ranks->list[i];
         if (moves)
             rank->first = rank->second;
         struct page_process me = rank->second.page.me;
-        enum page_found found = sample_read(rank->pid, &rank->second, ignored);
+        enum page_found found = sample_read(rank->pid, &rank->second, NULL);
         bool is_same = rank->second.page.me.job == me.job && rank->second.page.me.rank == me.rank;
         if (found == PAGE_IS_READ && is_same)
             continue;

@@ -72,60 +72,54 @@ static bool left_add(struct left *left, const struct page_file *file)
 }
 
 static bool file_take(struct page_file *file, size_t bytes, struct ranks *ranks, struct left *left,
-                      char why[PAGE_COMPLAINT])
+                      struct model_error *why)
 {
     size_t of_page = bytes < sizeof(file->page) ? bytes : sizeof(file->page);
     if (!page_check(&file->page, of_page, why))
         return false;
-    if (bytes != sizeof(*file)) {
-        snprintf(why, PAGE_COMPLAINT, "it has %zu bytes and should have %zu", bytes, sizeof(*file));
-        return false;
-    }
+    if (bytes != sizeof(*file))
+        return model_fail(why, "it has %zu bytes and should have %zu", bytes, sizeof(*file));
     struct rank *rank = ranks_add(ranks, file->page.pid);
-    if (!rank || !left_add(left, file)) {
-        snprintf(why, PAGE_COMPLAINT, "no memory");
-        return false;
-    }
+    if (!rank || !left_add(left, file))
+        return model_fail(why, "no memory");
     rank_fill(rank, &file->page);
     return true;
 }
 
-static bool file_load(const char *path, struct ranks *ranks, struct left *left, char *why,
-                      size_t size)
+static bool file_load(const char *path, struct ranks *ranks, struct left *left,
+                      struct model_error *error)
 {
-    char wrong[PAGE_COMPLAINT];
+    struct model_error why;
     struct page_file *file = malloc(sizeof(*file) + 1); /* one more byte: it is too long */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t got = file && fd >= 0 ? read(fd, file, sizeof(*file) + 1) : -1;
-    if (got < 0)
-        snprintf(wrong, sizeof(wrong), "%s", file ? strerror(errno) : "no memory");
-    bool is_good = got >= 0 && file_take(file, (size_t) got, ranks, left, wrong);
-    if (!is_good)
-        snprintf(why, size, "%s: %s", path, wrong);
+    bool is_good = got < 0 ? model_fail(&why, "%s", file ? strerror(errno) : "no memory")
+                           : file_take(file, (size_t) got, ranks, left, &why);
     if (fd >= 0)
         close(fd);
     free(file);
-    return is_good;
+    return is_good || model_fail(error, "%.700s: %.300s", path, why.text);
 }
 
 /* A file that cannot be used is named, and hides no other. */
 static void folder_load(DIR *folder, const char *path, struct ranks *ranks, struct left *left)
 {
-    char name[PATH_MAX], why[PATH_MAX + PAGE_COMPLAINT];
+    char name[PATH_MAX];
+    struct model_error error;
     struct dirent *entry;
     while ((entry = readdir(folder))) {
         if (!is_file_name(entry->d_name))
             continue;
         snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
-        if (!file_load(name, ranks, left, why, sizeof(why)))
-            fprintf(stderr, "multilane-top: %s\n", why);
+        if (!file_load(name, ranks, left, &error))
+            fprintf(stderr, "multilane-top: %s\n", error.text);
     }
 }
 
-bool left_load(const char *path, struct ranks *ranks, struct left *left, char *why, size_t size)
+bool left_load(const char *path, struct ranks *ranks, struct left *left, struct model_error *error)
 {
     DIR *folder = opendir(path);
-    bool is_good = folder || file_load(path, ranks, left, why, size);
+    bool is_good = folder || file_load(path, ranks, left, error);
     if (folder) {
         folder_load(folder, path, ranks, left);
         closedir(folder);

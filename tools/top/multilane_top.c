@@ -90,11 +90,11 @@ static bool is_still(const struct options *options)
  * job ends. */
 static bool job_look_again(struct ranks *ranks, const struct options *options)
 {
-    char ignored[1024];
+    struct model_error ignored;
     struct ranks later = {.list = NULL};
     struct left left = {.list = NULL};
-    bool is_good = ranks_find_all(&options->choice, &later, ignored, sizeof(ignored)) &&
-                   whole_job_load(options->choice.number, &later, &left, ignored, sizeof(ignored));
+    bool is_good = ranks_find_all(&options->choice, &later, &ignored) &&
+                   whole_job_load(options->choice.number, &later, &left, &ignored);
     for (size_t i = 0; is_good && i < later.count; i++) {
         int before = ranks_find(ranks, &later.list[i].second.page.me);
         if (before >= 0)
@@ -157,11 +157,10 @@ static int report(struct ranks *ranks, const struct options *options)
 
 static int drain(struct ranks *ranks, const struct options *options)
 {
-    char why[1024];
+    struct model_error error;
     bool is_drain = options->drain != NULL;
-    int status =
-        drain_ask(ranks, is_drain ? options->drain : options->restore, is_drain, why, sizeof(why));
-    return status < 0 ? fail(why) : status;
+    int status = drain_ask(ranks, is_drain ? options->drain : options->restore, is_drain, &error);
+    return status < 0 ? fail(error.text) : status;
 }
 
 /* --- like top --------------------------------------------------------------------------------- */
@@ -285,13 +284,12 @@ static int options_parse(int count, char **arguments, struct options *options)
 }
 
 static bool files_load(struct ranks *ranks, struct left *left, const struct options *options,
-                       char *why, size_t size)
+                       struct model_error *error)
 {
     for (int i = 0; i < options->file_count; i++)
-        if (!left_load(options->files[i], ranks, left, why, size))
+        if (!left_load(options->files[i], ranks, left, error))
             return false;
-    snprintf(why, size, "there is no rank in these folders");
-    return ranks->count > 0;
+    return ranks->count > 0 || model_fail(error, "there is no rank in these folders");
 }
 
 int main(int count, char **arguments)
@@ -299,18 +297,18 @@ int main(int count, char **arguments)
     struct options options = {.interval_s = 1, .view = {.columns = 80}, .choice = {.number = NULL}};
     struct ranks ranks = {.list = NULL};
     struct left left = {.list = NULL};
-    char why[1024];
+    struct model_error error;
     int status = options_parse(count, arguments, &options);
     if (status >= 0)
         return status;
     if (options.mode == MODE_CALLS && !options.file_count)
         return fail("--calls needs --read, and a folder where ranks left their files");
-    bool is_found = options.file_count ? files_load(&ranks, &left, &options, why, sizeof(why))
-                                       : ranks_find_all(&options.choice, &ranks, why, sizeof(why));
+    bool is_found = options.file_count ? files_load(&ranks, &left, &options, &error)
+                                       : ranks_find_all(&options.choice, &ranks, &error);
     if (is_found && options.whole_job)
-        is_found = whole_job_load(options.choice.number, &ranks, &left, why, sizeof(why));
+        is_found = whole_job_load(options.choice.number, &ranks, &left, &error);
     if (!is_found)
-        status = fail(why);
+        status = fail(error.text);
     else if (options.mode == MODE_CALLS)
         status =
             left_show(stdout, &left, options.count ? options.count : 10) ? 0 : fail("no memory");

@@ -2,12 +2,8 @@
 /* Ranks, and what each does. */
 #include "tools/top/rank.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "common/model/number.h"
-#include "common/report/page_text.h"
 
 struct rank *ranks_add(struct ranks *ranks, int pid)
 {
@@ -126,53 +122,46 @@ enum activity rank_activity(const struct rank *rank)
     return moves ? ACTIVITY_WAITS : ACTIVITY_STUCK;
 }
 
-/* "since 3.0 s": by the last round of progress. */
-static void since_text(const struct rank *rank, char *text, size_t size)
+/* Since the last round of progress: "3.0 s". */
+static struct number_text since_text(const struct rank *rank)
 {
     const struct sample *now = &rank->second;
     uint64_t last = now->page.progressed_ns;
-    page_time_text(last && last < now->now_ns ? now->now_ns - last : 0, text, size);
+    return page_time_text(last && last < now->now_ns ? now->now_ns - last : 0);
 }
 
-static void waits_text(const struct rank *rank, char *text, size_t size)
+static struct words waits_text(const struct rank *rank)
 {
     const struct page *page = &rank->second.page;
-    text[0] = '\0';
-    for (uint32_t i = 0; i < page->wait_count && i < 2; i++) {
-        text_more(text, size, "%s", i ? "; another of its threads " : "");
-        size_t length = strlen(text);
-        page_wait_text(&page->waits[i], rank->second.now_ns, text + length, size - length);
-    }
+    struct words words = {""};
+    for (uint32_t i = 0; i < page->wait_count && i < 2; i++)
+        words_more(&words, "%s%s", i ? "; another of its threads " : "",
+                   page_wait_text(&page->waits[i], rank->second.now_ns).text);
+    return words;
 }
 
-void rank_text(const struct rank *rank, enum activity activity, char *text, size_t size)
+struct words rank_text(const struct rank *rank, enum activity activity)
 {
-    char since[32];
-    since_text(rank, since, sizeof(since));
+    const struct number_text since = since_text(rank);
+    struct words waits;
     switch (activity) {
     case ACTIVITY_STARTS:
-        snprintf(text, size, "is in MPI_Init");
-        break;
+        return words_of("is in MPI_Init");
     case ACTIVITY_COMPUTES:
-        snprintf(text, size, "computes since %s (not in MPI)", since);
-        break;
+        return words_of("computes since %s (not in MPI)", since.text);
     case ACTIVITY_SLEEPS:
-        snprintf(text, size, "sleeps since %s outside MPI (a lock, a file or a pause)", since);
-        break;
+        return words_of("sleeps since %s outside MPI (a lock, a file or a pause)", since.text);
     case ACTIVITY_IN_MPI:
-        snprintf(text, size, "is in and out of MPI");
-        break;
+        return words_of("is in and out of MPI");
     case ACTIVITY_STOPPED:
-        snprintf(text, size, "is stopped (by a signal or a debugger) since about %s", since);
-        break;
+        return words_of("is stopped (by a signal or a debugger) since about %s", since.text);
     case ACTIVITY_GONE:
-        snprintf(text, size, "has ended");
-        break;
+        return words_of("has ended");
     case ACTIVITY_STUCK:
-        waits_text(rank, text, size);
-        text_more(text, size, ", without progress since %s (a lock, or another thread?)", since);
-        break;
+        waits = waits_text(rank);
+        words_more(&waits, ", without progress since %s (a lock, or another thread?)", since.text);
+        return waits;
     default:
-        waits_text(rank, text, size);
+        return waits_text(rank);
     }
 }

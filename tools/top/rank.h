@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/report/page_text.h"
 #include "multilane/page.h"
 
 /* One look at a rank. */
@@ -64,7 +65,7 @@ static inline bool activity_waits(enum activity activity)
 enum activity rank_activity(const struct rank *rank);
 
 /* "waits 41 s in ...", "computes since 3.0 s (not in MPI)". */
-void rank_text(const struct rank *rank, enum activity activity, char *text, size_t size);
+struct words rank_text(const struct rank *rank, enum activity activity);
 
 /* The letter of its process, as ps shows it; '-': gone. A wait that sleeps wakes for a moment now
  * and then, one that spins never sleeps: so S where one of two looks has found it asleep. */

@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/model/number.h"
-#include "common/report/page_text.h"
-
 const char *sort_name(enum sort_key key)
 {
     static const char *const names[SORT_KEYS] = {"rank", "since", "bytes", "queued", "unexpected"};
@@ -64,31 +61,28 @@ static double rank_rate(const struct rank *rank)
 }
 
 /* "rank 7, tag 12": the whole is in --why. */
-static void target_short(const struct rank *rank, enum activity activity, char *text, size_t size)
+static struct words target_short(const struct rank *rank, enum activity activity)
 {
     const struct page *page = &rank->second.page;
-    bool waits = activity_waits(activity);
-    text[0] = '\0';
-    if (!waits || !page->wait_count || !page->waits[0].row_count)
-        return;
+    if (!activity_waits(activity) || !page->wait_count || !page->waits[0].row_count)
+        return (struct words){""};
     const struct page_request *row = &page->waits[0].rows[0];
     if (row->kind == PAGE_OTHER)
-        snprintf(text, size, "%s", row->collective ? "nonblocking coll." : "other request");
-    else if (row->peer.rank == PAGE_ANY_RANK)
-        snprintf(text, size, "any rank");
-    else
-        snprintf(text, size, "rank %u", row->peer.rank);
-    if (row->kind != PAGE_OTHER && !row->collective && row->tag != PAGE_ANY)
-        text_more(text, size, ", tag %d", row->tag);
+        return words_of("%s", row->collective ? "nonblocking coll." : "other request");
+    struct words words = row->peer.rank == PAGE_ANY_RANK ? words_of("any rank")
+                                                         : words_of("rank %u", row->peer.rank);
+    if (!row->collective && row->tag != PAGE_ANY)
+        words_more(&words, ", tag %d", row->tag);
+    return words;
 }
 
-static void bytes_text(double bytes, char *text, size_t size)
+static struct words bytes_text(double bytes)
 {
     static const char *const units[] = {"", "k", "M", "G", "T"};
     int unit = 0;
     for (; bytes >= 1000 && unit < 4; unit++)
         bytes /= 1000;
-    snprintf(text, size, unit && bytes < 10 ? "%.1f%s" : "%.0f%s", bytes, units[unit]);
+    return words_of(unit && bytes < 10 ? "%.1f%s" : "%.0f%s", bytes, units[unit]);
 }
 
 /* --- the table -------------------------------------------------------------------------------- */
@@ -124,20 +118,24 @@ static int order_compare(const void *one, const void *other)
     return difference > 0 ? 1 : difference < 0 ? -1 : first - second;
 }
 
+/* As much of it as the terminal has room for. */
+static void line_print(FILE *file, const struct view *view, struct words line)
+{
+    fprintf(file, "%.*s\n", (int) view->columns, line.text);
+}
+
 static void row_print(FILE *file, const struct ranks *ranks, const struct why *why, int index,
                       const struct view *view)
 {
     const struct rank *rank = &ranks->list[index];
     enum activity activity = why->standing.activities[index];
-    char since[32], target[64], bytes[32], queued[32], line[256];
-    page_time_text(rank_since_ns(rank, activity), since, sizeof(since));
-    target_short(rank, activity, target, sizeof(target));
-    bytes_text(rank_rate(rank), bytes, sizeof(bytes));
-    bytes_text((double) rank_queued_bytes(rank), queued, sizeof(queued));
-    snprintf(line, sizeof(line), "%5u %7d %c %-14.14s %7s %-20.20s %6s %6s %6u",
-             rank->second.page.me.rank, rank->pid, rank_state(rank), rank_word(rank, activity),
-             since, target, bytes, queued, rank->second.page.unexpected_total);
-    fprintf(file, "%.*s\n", (int) view->columns, line);
+    line_print(file, view,
+               words_of("%5u %7d %c %-14.14s %7s %-20.20s %6s %6s %6u", rank->second.page.me.rank,
+                        rank->pid, rank_state(rank), rank_word(rank, activity),
+                        page_time_text(rank_since_ns(rank, activity)).text,
+                        target_short(rank, activity).text, bytes_text(rank_rate(rank)).text,
+                        bytes_text((double) rank_queued_bytes(rank)).text,
+                        rank->second.page.unexpected_total));
 }
 
 /* Ranks stand by job. */
@@ -155,15 +153,12 @@ static void head_print(FILE *file, const struct ranks *ranks, const struct why *
 {
     const struct page *page = &ranks->list[0].second.page;
     unsigned jobs = jobs_count(ranks);
-    char what[128], line[256];
-    if (jobs == 1)
-        snprintf(what, sizeof(what), "job %u  %s  %zu of %u", page->me.job, page->program,
-                 ranks->count, page->job_size);
-    else
-        snprintf(what, sizeof(what), "%u jobs  %zu", jobs, ranks->count);
-    snprintf(line, sizeof(line), "%s ranks here (%s)  %u wait, %u cannot go on", what, page->host,
-             why->waiting, why->blocked);
-    fprintf(file, "%.*s\n", (int) view->columns, line);
+    struct words line = jobs == 1 ? words_of("job %u  %s  %zu of %u", page->me.job, page->program,
+                                             ranks->count, page->job_size)
+                                  : words_of("%u jobs  %zu", jobs, ranks->count);
+    words_more(&line, " ranks here (%s)  %u wait, %u cannot go on", page->host, why->waiting,
+               why->blocked);
+    line_print(file, view, line);
 }
 
 /* Lanes of all ranks together, by name. */
@@ -206,12 +201,11 @@ static void lanes_print(FILE *file, const struct ranks *ranks, const struct view
         for (uint32_t lane = 0; lane < ranks->list[i].second.page.lane_count; lane++)
             lane_add(sums, &count, &ranks->list[i], lane);
     for (uint32_t i = 0; i < count; i++) {
-        char bytes_s[32], bytes[32], line[256];
-        bytes_text(sums[i].bytes_s, bytes_s, sizeof(bytes_s));
-        bytes_text(sums[i].bytes, bytes, sizeof(bytes));
-        snprintf(line, sizeof(line), "lane %-24.24s %6s B/s  %6s B sent  %u ways%s", sums[i].name,
-                 bytes_s, bytes, sums[i].peers, sums[i].down ? "" : ", all up");
-        fprintf(file, "%.*s", (int) view->columns, line);
+        const struct words line =
+            words_of("lane %-24.24s %6s B/s  %6s B sent  %u ways%s", sums[i].name,
+                     bytes_text(sums[i].bytes_s).text, bytes_text(sums[i].bytes).text,
+                     sums[i].peers, sums[i].down ? "" : ", all up");
+        fprintf(file, "%.*s", (int) view->columns, line.text);
         if (sums[i].down)
             fprintf(file, ", %u DOWN", sums[i].down);
         if (sums[i].worse)
@@ -239,8 +233,9 @@ void show_table(FILE *file, const struct ranks *ranks, const struct why *why,
     qsort(indices, ranks->count, sizeof(indices[0]), order_compare);
     head_print(file, ranks, why, view);
     lanes_print(file, ranks, view);
-    fprintf(file, "%.*s\n", (int) view->columns,
-            " rank     pid S does             since waits for               B/s queued unexp.");
+    line_print(file, view,
+               words_of(" rank     pid S does             since waits for               B/s "
+                        "queued unexp."));
     for (size_t i = 0; i < ranks->count && (!view->lines || printed < view->lines); i++) {
         if (view->waiting_only && !activity_waits(why->standing.activities[indices[i]]))
             continue;
@@ -265,21 +260,21 @@ struct tree {
 
 static void node_print(struct tree *tree, int index, unsigned depth)
 {
-    char name[64], text[3 * PAGE_TEXT];
     int targets[WHY_RANKS];
     const struct rank *rank = &tree->ranks->list[index];
+    enum activity activity = tree->why->standing.activities[index];
     if (tree->lines++ >= TREE_LINES)
         return;
-    rank_name(tree->ranks, &rank->second.page.me, name, sizeof(name));
+    const struct words name = rank_name(tree->ranks, &rank->second.page.me);
     if (tree->done[index] && depth) {
-        fprintf(tree->file, "  %*s%s (above)\n", (int) (2 * depth), "", name);
+        fprintf(tree->file, "  %*s%s (above)\n", (int) (2 * depth), "", name.text);
         return;
     }
     tree->done[index] = true;
-    rank_text(rank, tree->why->standing.activities[index], text, sizeof(text));
-    fprintf(tree->file, "  %*s%s %s\n", (int) (2 * depth), "", name, text);
-    bool waits = activity_waits(tree->why->standing.activities[index]);
-    uint32_t count = waits ? rank_targets(tree->ranks, index, targets, WHY_RANKS) : 0;
+    fprintf(tree->file, "  %*s%s %s\n", (int) (2 * depth), "", name.text,
+            rank_text(rank, activity).text);
+    uint32_t count =
+        activity_waits(activity) ? rank_targets(tree->ranks, index, targets, WHY_RANKS) : 0;
     for (uint32_t i = 0; i < count && depth < TREE_DEPTH; i++)
         node_print(tree, targets[i], depth + 1);
 }
@@ -352,7 +347,7 @@ void show_why(FILE *file, const struct ranks *ranks, const struct why *why)
     verdict_print(file, ranks, why);
     for (uint32_t i = 0; i < why->cause_count; i++)
         fprintf(file, "%s%s: %s.\n", why->causes[i].kind < CAUSE_STUCK ? "* " : "- ",
-                cause_name(why->causes[i].kind), why->causes[i].text);
+                cause_name(why->causes[i].kind), why->causes[i].words.text);
     struct tree tree = {.file = file, .ranks = ranks, .why = why};
     tree.done = calloc(ranks->count + 1, sizeof(*tree.done));
     if (!tree.done)
@@ -408,16 +403,15 @@ static int holds_up_first(const void *one, const void *other)
 
 static void waiter_print(FILE *file, const struct waiter *waiter, const struct view *view)
 {
-    char most[32] = "", line[256];
-    if (waiter->most_s > 0 && waiter->most.rank == PAGE_ANY_RANK)
-        snprintf(most, sizeof(most), "any rank");
-    else if (waiter->most_s > 0)
-        snprintf(most, sizeof(most), "rank %u", waiter->most.rank);
-    snprintf(line, sizeof(line), "%5u %9.2f %9.2f %8.2f %8.2f %8.2f %8.2f  %s",
-             waiter->page->me.rank, waiter->others_s, waiter->all_s,
-             waiter->kinds_s[PAGE_FOR_SENDER], waiter->kinds_s[PAGE_FOR_RECEIVER],
-             waiter->kinds_s[PAGE_IN_COLLECTIVE], waiter->kinds_s[PAGE_FOR_BYTES], most);
-    fprintf(file, "%.*s\n", (int) view->columns, line);
+    struct words most = {""};
+    if (waiter->most_s > 0)
+        most = waiter->most.rank == PAGE_ANY_RANK ? words_of("any rank")
+                                                  : words_of("rank %u", waiter->most.rank);
+    line_print(file, view,
+               words_of("%5u %9.2f %9.2f %8.2f %8.2f %8.2f %8.2f  %s", waiter->page->me.rank,
+                        waiter->others_s, waiter->all_s, waiter->kinds_s[PAGE_FOR_SENDER],
+                        waiter->kinds_s[PAGE_FOR_RECEIVER], waiter->kinds_s[PAGE_IN_COLLECTIVE],
+                        waiter->kinds_s[PAGE_FOR_BYTES], most.text));
 }
 
 void show_waited(FILE *file, const struct ranks *ranks, const struct view *view)
@@ -430,8 +424,9 @@ void show_waited(FILE *file, const struct ranks *ranks, const struct view *view)
     for (size_t i = 0; i < ranks->count; i++)
         others_add(waiters, ranks, &ranks->list[i].second.page);
     qsort(waiters, ranks->count, sizeof(*waiters), holds_up_first);
-    fprintf(file, "%.*s\n", (int) view->columns,
-            " rank  for it s  waited s   sender receiver  collect.    bytes  most for");
+    line_print(file, view,
+               words_of(" rank  for it s  waited s   sender receiver  collect.    bytes  most "
+                        "for"));
     for (size_t i = 0; i < ranks->count && (!view->lines || i < view->lines); i++)
         waiter_print(file, &waiters[i], view);
     free(waiters);

@@ -2,11 +2,8 @@
 /* Which ranks can go on, and the causes where some cannot. */
 #include "tools/top/why.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "common/report/page_text.h"
 
 const char *cause_name(enum cause_kind kind)
 {
@@ -70,23 +67,12 @@ static void cause_name_rank(struct cause *cause, int rank)
         cause->ranks[cause->rank_count++] = rank;
 }
 
-__attribute__((format(printf, 2, 3))) static void say(struct cause *cause, const char *format, ...)
-{
-    size_t length = strlen(cause->text);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(cause->text + length, sizeof(cause->text) - length, format, list);
-    va_end(list);
-}
-
 /* "rank 3 waits 41 s in MPI_Recv for ..." */
 static void say_rank(struct search *search, struct cause *cause, int index)
 {
-    char name[64], text[3 * PAGE_TEXT];
     const struct rank *rank = rank_at(search, index);
-    rank_name(search->ranks, &rank->second.page.me, name, sizeof(name));
-    rank_text(rank, search->why->standing.activities[index], text, sizeof(text));
-    say(cause, "%s %s", name, text);
+    words_more(&cause->words, "%s %s", rank_name(search->ranks, &rank->second.page.me).text,
+               rank_text(rank, search->why->standing.activities[index]).text);
 }
 
 static bool has_found(const struct why *why, enum cause_kind last)
@@ -104,18 +90,10 @@ static void blame_target(struct search *search, enum cause_kind kind, int culpri
     cause_name_rank(cause, waiter);
     say_rank(search, cause, culprit);
     if (kind == CAUSE_STOPPED)
-        say(cause, " (pid %d on %s)", rank_at(search, culprit)->pid,
-            rank_at(search, culprit)->second.page.host);
-    say(cause, kind == CAUSE_LEFT ? " and will send and receive no more; " : "; ");
+        words_more(&cause->words, " (pid %d on %s)", rank_at(search, culprit)->pid,
+                   rank_at(search, culprit)->second.page.host);
+    words_more(&cause->words, kind == CAUSE_LEFT ? " and will send and receive no more; " : "; ");
     say_rank(search, cause, waiter);
-}
-
-static void message_text(const struct page_message *message, char *text, size_t size)
-{
-    char comm[PAGE_TEXT];
-    page_comm_text(&message->comm, comm, sizeof(comm));
-    snprintf(text, size, "tag %d, %s, %llu bytes", message->tag, comm,
-             (unsigned long long) message->bytes);
 }
 
 /* What a receive waits for has come with another tag, or on another communicator. */
@@ -130,13 +108,15 @@ static void blame_mismatch(struct search *search, const struct edge *edge)
             continue;
         struct cause *cause = cause_add(
             search, mismatch == MISMATCH_TAG ? CAUSE_WRONG_TAG : CAUSE_WRONG_COMM, edge->from);
-        char name[64], text[2 * PAGE_TEXT];
         cause_name_rank(cause, sender);
-        rank_name(search->ranks, &message->peer, name, sizeof(name));
-        message_text(message, text, sizeof(text));
         say_rank(search, cause, edge->from);
-        say(cause, "; but %s has sent it a message (%s) that no receive matches: %s", name, text,
-            mismatch == MISMATCH_TAG ? "the tags differ" : "the communicators differ");
+        words_more(
+            &cause->words,
+            "; but %s has sent it a message (tag %d, %s, %llu bytes) that no receive matches: "
+            "the %s differ",
+            rank_name(search->ranks, &message->peer).text, message->tag,
+            page_comm_text(&message->comm).text, (unsigned long long) message->bytes,
+            mismatch == MISMATCH_TAG ? "tags" : "communicators");
         return;
     }
 }
@@ -156,12 +136,13 @@ static void blame_receiver(struct search *search, const struct edge *edge)
     const struct page_peer *row = page_peer_of(&receiver->second.page, &sender->me);
     cause_name_rank(cause, edge->from);
     say_rank(search, cause, edge->from);
-    say(cause, "; ");
+    words_more(&cause->words, "; ");
     say_rank(search, cause, edge->to);
     if (has_credit)
-        say(cause, " and has posted no receive for that message");
+        words_more(&cause->words, " and has posted no receive for that message");
     else
-        say(cause,
+        words_more(
+            &cause->words,
             " and has taken none of %llu KiB of messages from it, which is all that it promised to "
             "keep (pml_multilane_unexpected_max)",
             row ? (unsigned long long) row->kept * 64 / 1024 : 0ull);
@@ -173,13 +154,14 @@ static void blame_lost(struct search *search, const struct edge *edge)
     if (!edge_has_lost(search->ranks, edge, &sent, &come))
         return;
     struct cause *cause = cause_add(search, CAUSE_LOST_MESSAGE, edge->to);
-    char name[64];
     cause_name_rank(cause, edge->from);
-    rank_name(search->ranks, &edge->row->peer, name, sizeof(name));
     say_rank(search, cause, edge->from);
-    say(cause, "; %s has sent it %u messages, %u have come, and it makes progress: ", name, sent,
-        come);
-    say(cause, "a lane between them has lost the next one, or is cut");
+    words_more(
+        &cause->words,
+        "; %s has sent it %u messages, %u have come, and it makes progress: a lane between them "
+        "has "
+        "lost the next one, or is cut",
+        rank_name(search->ranks, &edge->row->peer).text, sent, come);
 }
 
 static bool goes_on(const struct search *search, const struct edge *edge)
@@ -219,7 +201,8 @@ static void edge_blame_any(struct search *search, const struct edge *edge)
         return;
     struct cause *cause = cause_add(search, CAUSE_NO_SENDER, edge->from);
     say_rank(search, cause, edge->from);
-    say(cause, "; no rank is left that could send it anything: all wait or have ended");
+    words_more(&cause->words,
+               "; no rank is left that could send it anything: all wait or have ended");
 }
 
 static void busy_blame(struct search *search, int rank, int waiter)
@@ -284,13 +267,13 @@ static void say_collective(struct search *search, struct cause *cause,
             continue;
         }
         if (begun >= 0 && begun != last)
-            say(cause, "-%u", rank_at(search, last)->second.page.me.rank);
+            words_more(&cause->words, "-%u", rank_at(search, last)->second.page.me.rank);
         begun = last = is_in ? (int) i : -2;
         if (is_in)
-            say(cause, "%s%u", said++ ? ", " : "rank ",
-                rank_at(search, (int) i)->second.page.me.rank);
+            words_more(&cause->words, "%s%u", said++ ? ", " : "rank ",
+                       rank_at(search, (int) i)->second.page.me.rank);
     }
-    say(cause, " in %s", page_collective_name(like->collective));
+    words_more(&cause->words, " in %s", page_collective_name(like->collective));
 }
 
 /* `row` is of a collective that fewer ranks of the communicator are in than `other`'s. */
@@ -298,18 +281,16 @@ static void collectives_blame(struct search *search, int culprit, const struct p
                               const struct page_request *other)
 {
     struct cause *cause = cause_add(search, CAUSE_COLLECTIVES, culprit);
-    char comm[PAGE_TEXT];
     for (size_t i = 0; i < search->ranks->count; i++) {
         const struct page_request *one = collective_of(search, i);
         if (one && one->collective == row->collective && page_comm_is(&one->comm, &row->comm))
             cause_name_rank(cause, (int) i);
     }
-    page_comm_text(&row->comm, comm, sizeof(comm));
-    say(cause, "on %s ", comm);
+    words_more(&cause->words, "on %s ", page_comm_text(&row->comm).text);
     say_collective(search, cause, row);
-    say(cause, ", and ");
+    words_more(&cause->words, ", and ");
     say_collective(search, cause, other);
-    say(cause, ": all must call collectives in the same order");
+    words_more(&cause->words, ": all must call collectives in the same order");
 }
 
 /* Of two collectives on one communicator, which have the blocked ranks in different ones, the one
@@ -358,18 +339,18 @@ static void cycle_say(struct search *search, int start)
     for (int at = next_blocked(search, start); at != start; at = next_blocked(search, at))
         lowest = at < lowest ? at : lowest;
     struct cause *cause = cause_add(search, CAUSE_CYCLE, lowest);
-    say(cause, "ranks wait for each other in a circle: ");
+    words_more(&cause->words, "ranks wait for each other in a circle: ");
     int at = lowest;
     do {
         cause_name_rank(cause, at);
         if (length++ < 4) {
-            say(cause, "%s", length > 1 ? "; " : "");
+            words_more(&cause->words, "%s", length > 1 ? "; " : "");
             say_rank(search, cause, at);
         }
         at = next_blocked(search, at);
     } while (at != lowest);
     if (length > 4)
-        say(cause, "; and so on, %d ranks in all", length);
+        words_more(&cause->words, "; and so on, %d ranks in all", length);
 }
 
 /* From each blocked rank along the first edge: after as many steps as there are ranks it is in a
@@ -396,14 +377,13 @@ static void troubles_look(struct search *search)
         if (!page->trouble_count)
             continue;
         const struct page_trouble *trouble = &page->troubles[0];
-        char name[64], peer[64];
         struct cause *cause = cause_add(search, CAUSE_LANE_DOWN, (int) i);
-        rank_name(search->ranks, &page->me, name, sizeof(name));
-        rank_name(search->ranks, &trouble->peer, peer, sizeof(peer));
-        say(cause, "lane %s from %s to %s %s%s%s", trouble->lane, name, peer,
-            page_trouble_name(trouble->kind), trouble->why[0] ? ": " : "", trouble->why);
+        words_more(&cause->words, "lane %s from %s to %s %s%s%s", trouble->lane,
+                   rank_name(search->ranks, &page->me).text,
+                   rank_name(search->ranks, &trouble->peer).text, page_trouble_name(trouble->kind),
+                   trouble->why[0] ? ": " : "", trouble->why);
         if (page->trouble_count > 1)
-            say(cause, " (and %u more)", page->trouble_count - 1);
+            words_more(&cause->words, " (and %u more)", page->trouble_count - 1);
     }
 }
 
@@ -416,8 +396,8 @@ static void swap_look(struct search *search)
             continue;
         struct cause *cause = cause_add(search, CAUSE_SWAPPED, (int) i);
         say_rank(search, cause, (int) i);
-        say(cause, "; %llu MiB of it are in swap, and it reads them from there",
-            (unsigned long long) rank->second.swapped_kb / 1024);
+        words_more(&cause->words, "; %llu MiB of it are in swap, and it reads them from there",
+                   (unsigned long long) rank->second.swapped_kb / 1024);
     }
 }
 

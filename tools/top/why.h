@@ -37,7 +37,7 @@ struct cause {
     enum cause_kind kind;
     uint32_t rank_count;
     int ranks[WHY_RANKS]; /* indices; the first is the culprit, where there is one */
-    char text[1024];
+    struct words words;
 };
 
 struct why {

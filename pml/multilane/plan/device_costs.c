@@ -582,19 +582,17 @@ void device_costs_mix(struct model_lane *lane)
     way_set(lane, MODEL_BY_PUT, &copy);
 }
 
-void device_costs_text(char *text, size_t size)
+struct words device_costs_text(void)
 {
     const struct known known = known_read();
-    if (!known.has_copy) {
-        snprintf(text, size, "between host and device: not measured");
-        return;
-    }
-    int length = snprintf(text, size, "between host and device: %.1f us and %.3g GB/s, measured",
-                          known.copy.fixed_s * 1e6, 1e-9 / known.copy.growth_s_byte);
-    if (known.has_pair && length > 0 && (size_t) length < size)
-        snprintf(text + length, size - (size_t) length,
-                 "; opening another process's memory: %.0f us%s, measured", known.pair.open_s * 1e6,
-                 known.pair.turns ? ", copies from there in turns" : "");
+    if (!known.has_copy)
+        return words_of("between host and device: not measured");
+    struct words words = words_of("between host and device: %.1f us and %.3g GB/s, measured",
+                                  known.copy.fixed_s * 1e6, 1e-9 / known.copy.growth_s_byte);
+    if (known.has_pair)
+        words_more(&words, "; opening another process's memory: %.0f us%s, measured",
+                   known.pair.open_s * 1e6, known.pair.turns ? ", copies from there in turns" : "");
+    return words;
 }
 
 /* Others may be opening a block of ours, but not while the page is locked. */

@@ -8,6 +8,7 @@
 
 #include "common/memory/memory.h"
 #include "common/model/lane.h"
+#include "common/model/number.h"
 #include "common/model/protocol.h"
 #include "common/compat/pml.h"
 
@@ -36,7 +37,7 @@ void device_costs_apply(struct model_lane *lane, bool is_self);
 void device_costs_mix(struct model_lane *lane);
 
 /* For reports, one line. */
-void device_costs_text(char *text, size_t size);
+struct words device_costs_text(void);
 
 void device_costs_fini(void);
 

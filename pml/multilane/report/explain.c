@@ -104,13 +104,6 @@ static bool is_shown(const struct peer_class *class)
     return is_used;
 }
 
-static void print_devices(FILE *file)
-{
-    char text[200];
-    device_costs_text(text, sizeof(text));
-    fprintf(file, "  copies %s\n", text);
-}
-
 static void print_plan(FILE *file, const struct peer_class *class, int buffer)
 {
     const struct planned *planned = class_planned(class, (enum class_buffer) buffer);
@@ -127,13 +120,12 @@ static void print_plan(FILE *file, const struct peer_class *class, int buffer)
 }
 
 /* The lanes of an entry: "eager-zcopy over shm:shm". */
-static void way_text(const struct peer_class *class, const struct plan_entry *entry, char *text,
-                     size_t size)
+static struct words way_text(const struct peer_class *class, const struct plan_entry *entry)
 {
-    int length = snprintf(text, size, "%s over", entry->protocol->name);
-    for (uint32_t i = 0; i < entry->lane_count && length > 0 && (size_t) length < size; i++)
-        length += snprintf(text + length, size - (size_t) length, " %s",
-                           class->lanes[entry->lanes[i]].name);
+    struct words words = words_of("%s over", entry->protocol->name);
+    for (uint32_t i = 0; i < entry->lane_count; i++)
+        words_more(&words, " %s", class->lanes[entry->lanes[i]].name);
+    return words;
 }
 
 /* Messages that went another way than the plan has now. */
@@ -149,17 +141,16 @@ static void print_beside(const struct route *route, void *with)
     struct beside *beside = with;
     const unsigned long long messages = counter_read(&route->messages),
                              bytes = counter_read(&route->bytes);
-    char way[200];
     const struct route *first = beside->planned->routes;
     if ((route >= first && route < first + beside->planned->plan->entry_count) || !messages)
         return;
-    way_text(beside->class, route->entry, way, sizeof(way));
+    const struct words way = way_text(beside->class, route->entry);
     if (beside->between)
         fprintf(beside->file, "%s{\"way\": \"%s\", \"messages\": %llu, \"bytes\": %llu}",
-                beside->between, way, messages, bytes);
+                beside->between, way.text, messages, bytes);
     else
         fprintf(beside->file, "    beside the plan: %llu message%s, %llu byte%s by %s\n", messages,
-                number_plural(messages), bytes, number_plural(bytes), way);
+                number_plural(messages), bytes, number_plural(bytes), way.text);
     beside->between = beside->between ? ", " : NULL;
 }
 
@@ -168,15 +159,13 @@ static void print_moves(FILE *file, const struct peer_class *class, int buffer)
     struct beside beside = {file, class, class_planned(class, (enum class_buffer) buffer), NULL};
     class_routes_visit(class, (enum class_buffer) buffer, print_beside, &beside);
     for (const struct plan_move *move = class->moves; move; move = move->next) {
-        char from[200], to[200];
         if ((int) move->buffer != buffer)
             continue;
-        way_text(class, move->from, from, sizeof(from));
-        way_text(class, move->to, to, sizeof(to));
         fprintf(file, "    learned at %.3f s: %s from %s (%s, %u timed) to %s (%s, %u timed)\n",
-                move->at_s, number_size(UINT64_C(1) << move->bucket).text, from,
-                number_time(move->from_s).text, move->from_messages, to,
-                number_time(move->to_s).text, move->to_messages);
+                move->at_s, number_size(UINT64_C(1) << move->bucket).text,
+                way_text(class, move->from).text, number_time(move->from_s).text,
+                move->from_messages, way_text(class, move->to).text, number_time(move->to_s).text,
+                move->to_messages);
     }
 }
 
@@ -227,7 +216,7 @@ static void print_text(FILE *file)
             (unsigned long long) counter_read(&multilane.early_messages));
     fprintf(file, "  %s\n  %s\n", used_profile_story(), used_history_story());
     if (driver_is_loaded)
-        print_devices(file);
+        fprintf(file, "  copies %s\n", device_costs_text().text);
     for (const struct peer_class *class = classes_first(); class; class = class->next) {
         if (!is_shown(class))
             continue;
@@ -269,15 +258,14 @@ static void print_json_moves(FILE *file, const struct peer_class *class)
 {
     fprintf(file, "\"moves\": [");
     for (const struct plan_move *move = class->moves; move; move = move->next) {
-        char from[200], to[200];
-        way_text(class, move->from, from, sizeof(from));
-        way_text(class, move->to, to, sizeof(to));
         fprintf(file,
                 "{\"at_s\": %.6f, \"buffer\": \"%s\", \"bytes\": %llu, \"from\": \"%s\", "
                 "\"from_s\": %.9g, \"from_timed\": %u, \"to\": \"%s\", \"to_s\": %.9g, "
                 "\"to_timed\": %u}%s",
-                move->at_s, buffer_names[move->buffer], 1ULL << move->bucket, from, move->from_s,
-                move->from_messages, to, move->to_s, move->to_messages, move->next ? ", " : "");
+                move->at_s, buffer_names[move->buffer], 1ULL << move->bucket,
+                way_text(class, move->from).text, move->from_s, move->from_messages,
+                way_text(class, move->to).text, move->to_s, move->to_messages,
+                move->next ? ", " : "");
     }
     fprintf(file, "], ");
 }
@@ -362,11 +350,8 @@ static void print_json(FILE *file)
     json_text(file, used_profile_story());
     fprintf(file, ", \"history\": ");
     json_text(file, used_history_story());
-    if (driver_is_loaded) {
-        char text[200];
-        device_costs_text(text, sizeof(text));
-        fprintf(file, ", \"device_copies\": \"%s\"", text);
-    }
+    if (driver_is_loaded)
+        fprintf(file, ", \"device_copies\": \"%s\"", device_costs_text().text);
     const char *between = "";
     fprintf(file, ", \"classes\": [");
     for (const struct peer_class *class = classes_first(); class; class = class->next) {

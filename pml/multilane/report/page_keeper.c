@@ -24,12 +24,10 @@ static bool finalize_told;
 /* The rank's own part of what multilane-top --why says. */
 static void wait_say(const struct page_wait *wait, uint64_t now)
 {
-    char text[4 * PAGE_TEXT];
-    page_wait_text(wait, now, text, sizeof(text));
     opal_output(0,
                 "multilane: rank %u (%s, pid %d) %s. It goes on waiting; multilane-top --why "
                 "shows the others.",
-                multilane.me.vpid, own_page->host, own_page->pid, text);
+                multilane.me.vpid, own_page->host, own_page->pid, page_wait_text(wait, now).text);
     for (uint32_t i = 0; i < wait->row_count; i++) {
         const struct page_peer *peer = page_peer_of(own_page, &wait->rows[i].peer);
         if (peer)
