@@ -76,10 +76,10 @@ static int sock_register(void)
 
     if (status == OPAL_SUCCESS)
         status =
-            component_counter(&mca_btl_sock_component, "breaks",
+            component_counter(&mca_btl_sock_component.btl_version, "breaks",
                               "Connections that broke while their peer was in use", &sock.breaks);
     if (status == OPAL_SUCCESS)
-        status = component_counter(&mca_btl_sock_component, "strangers",
+        status = component_counter(&mca_btl_sock_component.btl_version, "strangers",
                                    "Connections from outside the job, which were closed",
                                    &sock.strangers);
     return status;

@@ -110,11 +110,11 @@ static int verbs_register(void)
 
     if (status == OPAL_SUCCESS)
         status = component_counter(
-            &mca_btl_verbs_component, "copied_bytes",
+            &mca_btl_verbs_component.btl_version, "copied_bytes",
             "Bytes that were copied into fragments of this lane to be sent, without the headers",
             &verbs.copied_bytes);
     if (status == OPAL_SUCCESS)
-        status = component_counter(&mca_btl_verbs_component, "in_place_bytes",
+        status = component_counter(&mca_btl_verbs_component.btl_version, "in_place_bytes",
                                    "Bytes that were sent from the user's memory as messages",
                                    &verbs.in_place_bytes);
     return status;

@@ -8,7 +8,6 @@
 
 #include "common/compat/modex.h"
 #include "common/compat/version.h"
-#include "opal/mca/base/mca_base_pvar.h"
 #include "opal/mca/btl/base/base.h"
 #include "opal/util/output.h"
 
@@ -37,16 +36,22 @@ static int counter_read(const mca_base_pvar_t *variable, void *value, void *obje
     return OPAL_SUCCESS;
 }
 
-int component_counter(const mca_btl_base_component_t *component, const char *name, const char *help,
-                      const _Atomic uint64_t *value)
+int component_variable(const mca_base_component_t *component, const char *name, const char *help,
+                       mca_base_get_value_fn_t read, const void *what)
 {
     int index = mca_base_component_pvar_register(
-        &component->btl_version, name, help, OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER,
+        component, name, help, OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER,
         MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
-        MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, counter_read, NULL, NULL,
-        (void *) value);
+        MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, read, NULL, NULL,
+        (void *) what);
 
     return index >= 0 ? OPAL_SUCCESS : index;
+}
+
+int component_counter(const mca_base_component_t *component, const char *name, const char *help,
+                      const _Atomic uint64_t *value)
+{
+    return component_variable(component, name, help, counter_read, (const void *) value);
 }
 
 void component_limits_clip(mca_btl_base_module_t *module, size_t least, size_t most)

@@ -9,6 +9,7 @@
 #include "common/compat/btl.h"
 #include "common/compat/param.h"
 #include "common/lane/attr.h"
+#include "opal/mca/base/mca_base_pvar.h"
 
 /* Defines the component of that name, as Open MPI finds it. */
 #define COMPONENT_DEFINE(name, register_function, init_function, progress_function)                \
@@ -32,8 +33,11 @@
 int component_register(mca_btl_base_component_t *component, const struct param *rows,
                        mca_btl_base_module_t *module);
 
-/* Registers a counter that people read by MPI_T, as btl_COMPONENT_NAME. */
-int component_counter(const mca_btl_base_component_t *component, const char *name, const char *help,
+/* Registers a counter that people read by MPI_T, as TYPE_COMPONENT_NAME: what `read` says of its
+ * ctx, `what`; and one whose value lies in memory. */
+int component_variable(const mca_base_component_t *component, const char *name, const char *help,
+                       mca_base_get_value_fn_t read, const void *what);
+int component_counter(const mca_base_component_t *component, const char *name, const char *help,
                       const _Atomic uint64_t *value);
 
 /* An eager message is no longer than any message, and that is from `least` to `most` bytes,

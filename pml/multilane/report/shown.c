@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/mca/base/mca_base_pvar.h"
+#include "common/compat/component.h"
 #include "common/model/protocol.h"
 #include "base/multilane.h"
 #include "plan/peer_class.h"
@@ -72,24 +72,6 @@ static int read_routes(const struct mca_base_pvar_t *variable, void *value, void
     return OMPI_SUCCESS;
 }
 
-static int read_plain(const struct mca_base_pvar_t *variable, void *value, void *object)
-{
-    (void) object;
-    *(unsigned long long *) value = counter_read((_Atomic uint64_t *) variable->ctx);
-    return OMPI_SUCCESS;
-}
-
-static int counter_register(const mca_base_component_t *component, const char *name,
-                            const char *help, mca_base_get_value_fn_t read, const void *what)
-{
-    int index = mca_base_component_pvar_register(
-        component, name, help, OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER,
-        MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
-        MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, read, NULL, NULL,
-        (void *) what);
-    return index >= 0 ? OMPI_SUCCESS : index;
-}
-
 /* "eager-short" as part of a variable's name: "eager_short". */
 static void variable_name(char *text, size_t size, const char *what, const char *of)
 {
@@ -116,7 +98,7 @@ static int counters_of(const mca_base_component_t *component, const char *of, co
         counted[counted_count] = (struct counted){passes, what, bytes};
         variable_name(name, sizeof(name), names[bytes], of);
         snprintf(help, sizeof(help), "%s sent by this process %s %s", helps[bytes], kind, of);
-        rc = counter_register(component, name, help, read_routes, &counted[counted_count++]);
+        rc = component_variable(component, name, help, read_routes, &counted[counted_count++]);
     }
     return rc;
 }
@@ -156,7 +138,7 @@ int counters_register(const mca_base_component_t *component)
             rc = counters_of(component, protocols.of_model[i]->name, "by", is_of_protocol,
                              protocols.of_model[i]);
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]) && rc == OMPI_SUCCESS; i++)
-        rc = counter_register(component, plain[i].name, plain[i].help, read_plain, plain[i].value);
+        rc = component_counter(component, plain[i].name, plain[i].help, plain[i].value);
     return rc;
 }
 
