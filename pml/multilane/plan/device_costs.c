@@ -19,7 +19,6 @@
 #include "base/clock.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
-#include "common/compat/modex.h"
 #include "common/lock/clock.h"
 #include "common/memory/device_measure.h"
 #include "plan/node_costs.h"
@@ -105,14 +104,6 @@ struct page_record {
     int32_t pid, fd;
 };
 
-static const mca_base_component_t *record_name(void)
-{
-    static mca_base_component_t name;
-    name = mca_pml_multilane_component.pmlm_version;
-    snprintf(name.mca_component_name, sizeof(name.mca_component_name), "multilane_device");
-    return &name;
-}
-
 static void page_map(int fd)
 {
     void *page =
@@ -147,21 +138,17 @@ void device_costs_publish(void)
     page_make();
     const struct page_record record = {(int32_t) getpid(), (int32_t) costs.fd};
     if (costs.page && ompi_process_info.num_local_peers > 0)
-        (void) modex_send(record_name(), &record, sizeof(record));
+        (void) node_record_send("device", &record, sizeof(record));
 }
 
 /* Under the lock. Where the first process has no page for us this process has its own, and knows
  * nothing of others' devices. */
 static void page_open(void)
 {
-    struct page_record *record = NULL;
-    opal_process_name_t first;
-    size_t bytes = 0;
+    struct page_record record;
     char path[64];
-    if (node_first(&first) &&
-        modex_recv(record_name(), &first, (void **) &record, &bytes) == OPAL_SUCCESS &&
-        bytes == sizeof(*record)) {
-        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) record->pid, (int) record->fd);
+    if (node_record_read("device", &record, sizeof(record))) {
+        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) record.pid, (int) record.fd);
         int fd = open(path, O_RDWR | O_CLOEXEC);
         off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
         if (fd >= 0 && size != (off_t) sizeof(struct device_page)) {
@@ -170,7 +157,6 @@ static void page_open(void)
         }
         page_map(fd);
     }
-    free(record);
     if (!costs.page)
         page_make();
 }

@@ -21,13 +21,30 @@ static struct {
     struct startup_costs costs; /* all zero: not measured */
 } node;
 
-/* A record of its own: only one process of a node has it. */
-static const mca_base_component_t *record_name(void)
+static mca_base_component_t record_named(const char *name)
 {
-    static mca_base_component_t name;
-    name = mca_pml_multilane_component.pmlm_version;
-    snprintf(name.mca_component_name, sizeof(name.mca_component_name), "multilane_node");
-    return &name;
+    mca_base_component_t named = mca_pml_multilane_component.pmlm_version;
+    snprintf(named.mca_component_name, sizeof(named.mca_component_name), "multilane_%s", name);
+    return named;
+}
+
+int node_record_send(const char *name, const void *record, size_t bytes)
+{
+    const mca_base_component_t named = record_named(name);
+    return modex_send(&named, record, bytes);
+}
+
+bool node_record_read(const char *name, void *record, size_t bytes)
+{
+    const mca_base_component_t named = record_named(name);
+    void *data = NULL;
+    size_t found = 0;
+    bool is_read = node.is_known &&
+                   modex_recv(&named, &node.first, &data, &found) == OPAL_SUCCESS && found == bytes;
+    if (is_read)
+        memcpy(record, data, bytes);
+    free(data);
+    return is_read;
 }
 
 static bool is_wanted(void)
@@ -58,7 +75,7 @@ void node_costs_publish(void)
         costs_find((uint32_t) ompi_process_info.num_local_peers + 1);
     node.was_read = true;
     /* Also what was not measured: the others ask. */
-    (void) modex_send(record_name(), &node.costs, sizeof(node.costs));
+    (void) node_record_send("node", &node.costs, sizeof(node.costs));
 }
 
 void node_costs_meet(ompi_proc_t *const *procs, size_t count)
@@ -74,27 +91,12 @@ void node_costs_meet(ompi_proc_t *const *procs, size_t count)
     }
 }
 
-bool node_first(opal_process_name_t *name)
-{
-    *name = node.first;
-    return node.is_known;
-}
-
-static void costs_read(void)
-{
-    void *data = NULL;
-    size_t bytes = 0;
-    node.was_read = true;
-    if (modex_recv(record_name(), &node.first, &data, &bytes) == OPAL_SUCCESS &&
-        bytes == sizeof(node.costs))
-        memcpy(&node.costs, data, bytes);
-    free(data);
-}
-
 const struct startup_costs *node_costs(void)
 {
-    if (!node.was_read && node.is_known)
-        costs_read();
+    if (!node.was_read && node.is_known) {
+        node.was_read = true;
+        (void) node_record_read("node", &node.costs, sizeof(node.costs));
+    }
     return &node.costs;
 }
 

@@ -14,8 +14,10 @@ void node_costs_publish(void);
 /* Tells which processes there are, by which the first one of this node is found. */
 void node_costs_meet(ompi_proc_t *const *procs, size_t count);
 
-/* The first process of the node; false: it is not known yet. */
-bool node_first(opal_process_name_t *name);
+/* A record of that name that the node's first process alone publishes. False: it has not, or it is
+ * not known yet which that is. */
+int node_record_send(const char *name, const void *record, size_t bytes);
+bool node_record_read(const char *name, void *record, size_t bytes);
 
 /* As the first process has measured them; all zero but for change_s: it has not. */
 const struct startup_costs *node_costs(void);
