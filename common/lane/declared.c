@@ -260,7 +260,7 @@ void stock_btl_attributes(const struct stock_btl *btl, struct model_lane *lane,
     if (known->is & EMULATES_PUT)
         lane->can &= ~(uint32_t) MODEL_CAN_PUT;
     if (lane->can & MODEL_CAN_SHORT)
-        lane->short_max_bytes = btl->short_max_bytes;
+        lane->short_max_bytes = btl->eager_limit;
     if (lane->can & MODEL_CAN_GET)
         set_rma(lane, MODEL_BY_GET, known, link, btl->registers);
     if (lane->can & MODEL_CAN_PUT)

@@ -24,11 +24,10 @@ struct stock_btl {
     const char *name; /* "vader", "tcp", ... */
     uint32_t bandwidth;
     uint32_t latency;
-    uint32_t can;   /* enum model_ability, by btl.h */
-    bool registers; /* memory must be registered before get or put */
-    size_t eager_limit;
+    uint32_t can;       /* enum model_ability, by btl.h */
+    bool registers;     /* memory must be registered before get or put */
+    size_t eager_limit; /* of messages, headers included; and of what is worth a send-immediate */
     size_t max_send_size;
-    size_t short_max_bytes; /* largest message, headers included, that is worth a send-immediate */
 };
 
 /* Does that BTL leave its bandwidth at what Open MPI gives every network? */

@@ -46,8 +46,7 @@ static struct stock_btl able(const char *name, uint32_t bandwidth)
                                   MODEL_CAN_SEND | MODEL_CAN_SHORT | MODEL_CAN_GET | MODEL_CAN_PUT,
                               .registers = true,
                               .eager_limit = 4096,
-                              .max_send_size = 32768,
-                              .short_max_bytes = 4096};
+                              .max_send_size = 32768};
 }
 
 static double bandwidth_of(const struct stock_btl *btl, struct model_lane *lane,
@@ -142,8 +141,7 @@ static void every_lane_can_be_computed_with(void)
             .can = (uint32_t) chance_below(&chance, 32), /* send to atomics */
             .registers = chance_below(&chance, 2),
             .eager_limit = chance_next(&chance) >> chance_below(&chance, 64),
-            .max_send_size = chance_next(&chance) >> chance_below(&chance, 64),
-            .short_max_bytes = chance_below(&chance, 100000)};
+            .max_send_size = chance_next(&chance) >> chance_below(&chance, 64)};
         struct model_lane lane;
         struct model_error complaint, why;
         if (!(btl.can & MODEL_CAN_SEND))

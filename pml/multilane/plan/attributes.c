@@ -70,32 +70,23 @@ static void attributes_of_ours(const struct lane *lane, struct model_lane *out)
 }
 
 /* What the BTL says of its lanes, the same toward all peers. */
-static void attributes_of_module(mca_btl_base_module_t *btl, const struct stock_btl *stock,
-                                 struct model_lane *out)
+static void attributes_of_stock_btl(mca_btl_base_module_t *btl, uint32_t flags, bool sends_at_once,
+                                    struct model_lane *out)
 {
     struct model_error complaint;
-    stock_btl_attributes(stock, out, &complaint);
+    const struct stock_btl stock = {.name = lane_name_of(btl),
+                                    .bandwidth = btl->btl_bandwidth,
+                                    .latency = btl->btl_latency,
+                                    .can = abilities(flags_kept(btl, flags), sends_at_once),
+                                    .registers = btl->btl_register_mem != NULL,
+                                    .eager_limit = btl->btl_eager_limit,
+                                    .max_send_size = btl->btl_max_send_size};
+    stock_btl_attributes(&stock, out, &complaint);
     say_complaint(btl, &complaint);
-    if (!stock_btl_knows_no_network(stock->name, stock->bandwidth))
+    if (!stock_btl_knows_no_network(stock.name, stock.bandwidth))
         return;
     const struct nic *device = nic_of(btl, "");
     stock_btl_network(device ? device->link_bytes_s : 0, out);
-}
-
-static void attributes_of_stock_btl(const struct lane *lane, struct model_lane *out)
-{
-    const mca_btl_base_module_t *btl = lane->btl;
-    const struct stock_btl stock = {
-        .name = lane_name(lane),
-        .bandwidth = btl->btl_bandwidth,
-        .latency = btl->btl_latency,
-        .can = abilities(flags_kept(btl, lane->flags), lane->sendi),
-        .registers = btl->btl_register_mem != NULL,
-        .eager_limit = btl->btl_eager_limit,
-        .max_send_size = btl->btl_max_send_size,
-        .short_max_bytes = btl->btl_eager_limit,
-    };
-    attributes_of_module(lane->btl, &stock, out);
 }
 
 /* What a port carries is the most that any way over it does; its bus may carry less. */
@@ -192,17 +183,12 @@ static void record_join(struct record_lane *record, const struct record_lane *mo
  * do. Both ends run one release, so what it declares is the same at both. */
 static void describe_module(mca_btl_base_module_t *btl, struct model_lane *out)
 {
-    const struct stock_btl stock = {.name = lane_name_of(btl),
-                                    .bandwidth = btl->btl_bandwidth,
-                                    .latency = btl->btl_latency,
-                                    .can = abilities(flags_kept(btl, btl->btl_flags), false),
-                                    .registers = btl->btl_register_mem != NULL};
     model_lane_init(out, lane_name_of(btl));
     if (lane_extension_of(btl)) {
         const struct model_lane_range nothing = {.bandwidth_bytes_s = INFINITY};
         model_lane_set_cost(out, MODEL_WAYS, &nothing);
     } else {
-        attributes_of_module(btl, &stock, out);
+        attributes_of_stock_btl(btl, btl->btl_flags, false, out);
     }
     module_name(btl, out);
     used_profile_apply(PROFILE_HOST, out);
@@ -314,7 +300,7 @@ bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_la
     if (lane->extension)
         attributes_of_ours(lane, out);
     else
-        attributes_of_stock_btl(lane, out);
+        attributes_of_stock_btl(lane->btl, lane->flags, lane->sendi, out);
     set_device(lane, out);
     if (!(out->reach & MODEL_MEMORY_HOST))
         device_costs_apply(out, lane->peer->is_self);
