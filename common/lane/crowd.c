@@ -79,17 +79,6 @@ static bool is_wrapper(pid_t pid)
     return is_one;
 }
 
-static pid_t parent_of(pid_t pid)
-{
-    char text[512];
-    const char *stat = kernel_process((int) pid, text, sizeof(text));
-    int parent = 0;
-
-    if (stat)
-        (void) sscanf(stat, "%*c %d", &parent);
-    return parent;
-}
-
 /* Between us and the launcher may be scripts and programs such as time or gdb. It has started them
  * as this rank, and is none itself. */
 static pid_t launcher_find(void)
@@ -97,7 +86,7 @@ static pid_t launcher_find(void)
     pid_t pid = getppid();
 
     for (int i = 0; i < WRAPPERS_MOST && is_wrapper(pid); i++)
-        pid = parent_of(pid);
+        pid = kernel_parent((int) pid);
     return pid;
 }
 

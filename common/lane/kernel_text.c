@@ -56,3 +56,11 @@ const char *kernel_process(int pid, char *text, size_t size)
     const char *end = strrchr(text, ')');
     return end && end[1] == ' ' && end[2] ? end + 2 : NULL;
 }
+
+int kernel_parent(int pid)
+{
+    char text[1024];
+    int parent = 0;
+    const char *stat = kernel_process(pid, text, sizeof(text));
+    return stat && sscanf(stat, "%*c %d", &parent) == 1 ? parent : 0;
+}

@@ -21,6 +21,9 @@ __attribute__((format(printf, 3, 4))) ssize_t kernel_bytes(char *bytes, size_t s
  * cannot be read. */
 const char *kernel_process(int pid, char *text, size_t size);
 
+/* The process that has started that one; 0: it cannot be read. */
+int kernel_parent(int pid);
+
 /* As kernel_text, of its first line alone, without the end of the line. */
 __attribute__((format(printf, 3, 4))) bool kernel_line(char *line, size_t size, const char *path,
                                                        ...);

@@ -226,38 +226,28 @@ double number_median(double *values, uint32_t count)
     return values[(count - 1) / 2];
 }
 
-__attribute__((format(printf, 1, 2))) static struct number_text text_of(const char *format, ...)
-{
-    struct number_text out = {""};
-    va_list arguments;
-    va_start(arguments, format);
-    append(out.text, sizeof(out.text), format, arguments);
-    va_end(arguments);
-    return out;
-}
-
-struct number_text number_size(uint64_t bytes)
+struct words number_size(uint64_t bytes)
 {
     static const char suffixes[] = " kmgt";
     int step = 0;
     if (bytes == UINT64_MAX)
-        return text_of("inf");
+        return words_of("inf");
     while (bytes && step < 4 && bytes % 1024 == 0) {
         bytes /= 1024;
         step++;
     }
-    return text_of("%llu%.*s", (unsigned long long) bytes, step > 0, suffixes + step);
+    return words_of("%llu%.*s", (unsigned long long) bytes, step > 0, suffixes + step);
 }
 
-struct number_text number_real(double value)
+struct words number_real(double value)
 {
-    struct number_text out = text_of("%.15g", value);
+    struct words out = words_of("%.15g", value);
     for (int digits = 16; digits <= 17 && strtod(out.text, NULL) != value; digits++)
-        out = text_of("%.*g", digits, value);
+        out = words_of("%.*g", digits, value);
     return out;
 }
 
-struct number_text number_time(double seconds)
+struct words number_time(double seconds)
 {
     static const struct {
         double unit_s;
@@ -265,8 +255,8 @@ struct number_text number_time(double seconds)
     } units[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
     int unit = 0;
     if (seconds == 0)
-        return text_of("0s");
+        return words_of("0s");
     while (unit < 3 && seconds < units[unit].unit_s)
         unit++;
-    return text_of("%.4g%s", seconds / units[unit].unit_s, units[unit].name);
+    return words_of("%.4g%s", seconds / units[unit].unit_s, units[unit].name);
 }

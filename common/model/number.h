@@ -53,18 +53,13 @@ __attribute__((format(printf, 2, 3))) void words_more(struct words *words, const
 /* The value in the middle, the lower of two, of at least one; sorts them. */
 double number_median(double *values, uint32_t count);
 
-/* A number as a text, for one call: number_size(bytes).text. */
-struct number_text {
-    char text[32];
-};
-
 /* Bytes as people say them, exactly: "4k", "3951429", "inf". */
-struct number_text number_size(uint64_t bytes);
+struct words number_size(uint64_t bytes);
 
 /* The shortest decimal that reads as this very double: "0.99", "1.4e-12". */
-struct number_text number_real(double value);
+struct words number_real(double value);
 
 /* Seconds with a fitting unit, four digits: "1.3us". */
-struct number_text number_time(double seconds);
+struct words number_time(double seconds);
 
 #endif

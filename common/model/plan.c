@@ -98,7 +98,7 @@ static void note_unmet(struct walk *walk, const struct plan_override *override, 
 {
     if (!walk->note[0])
         snprintf(walk->note, sizeof((struct plan *) 0)->note,
-                 "%s is forced but cannot carry %s bytes over these lanes; "
+                 "%s is forced but cannot carry %.20s bytes over these lanes; "
                  "the cheapest protocol that can is used there",
                  model_protocols[override->protocol_index]->name, number_size(bytes).text);
 }
@@ -373,6 +373,11 @@ void plan_free(struct plan *plan)
 struct learned_key plan_entry_key(const struct plan_entry *entry)
 {
     return learned_key_of(entry->protocol_index, entry->copies, entry->lanes, entry->lane_count);
+}
+
+struct learned_key plan_key_at(const struct plan *plan, uint32_t bucket)
+{
+    return plan_entry_key(plan_lookup(plan, UINT64_C(1) << bucket));
 }
 
 const char *plan_entry_manner(const struct plan_entry *entry)

@@ -99,13 +99,12 @@ void page_waited_print_json(FILE *file, const struct page_waited *rows, uint32_t
     }
 }
 
-struct number_text page_time_text(uint64_t ns)
+struct words page_time_text(uint64_t ns)
 {
-    struct number_text time;
     double seconds = (double) ns * 1e-9;
-    snprintf(time.text, sizeof(time.text), seconds < 9.95 ? "%.1f %s" : "%.0f %s",
-             seconds < 600 ? seconds : seconds / 60, seconds < 600 ? "s" : "min");
-    return time;
+    if (seconds < 600)
+        return words_of(seconds < 9.95 ? "%.1f s" : "%.0f s", seconds);
+    return words_of("%.0f min", seconds / 60);
 }
 
 struct words page_comm_text(const struct page_comm *comm)
@@ -117,11 +116,16 @@ struct words page_comm_text(const struct page_comm *comm)
     return words_of("communicator %llu of %u", (unsigned long long) comm->id[1], comm->size);
 }
 
+struct words page_rank_text(uint32_t rank)
+{
+    return rank == PAGE_ANY_RANK ? words_of("any rank") : words_of("rank %u", rank);
+}
+
 static struct words target_text(const struct page_request *row)
 {
-    if (row->peer.rank != PAGE_ANY_RANK)
-        return words_of("rank %u", row->peer.rank);
-    return row->rank == PAGE_ANY ? words_of("any rank") : words_of("rank %d there", row->rank);
+    if (row->peer.rank == PAGE_ANY_RANK && row->rank != PAGE_ANY)
+        return words_of("rank %d there", row->rank);
+    return page_rank_text(row->peer.rank);
 }
 
 struct words page_request_text(const struct page_request *row)

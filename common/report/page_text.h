@@ -29,7 +29,10 @@ uint64_t page_waited_ns(const struct page_waited *row);
 void page_waited_print_json(FILE *file, const struct page_waited *rows, uint32_t count);
 
 /* "0.4 s", "41 s", "12 min". */
-struct number_text page_time_text(uint64_t ns);
+struct words page_time_text(uint64_t ns);
+
+/* "rank 7", "any rank". */
+struct words page_rank_text(uint32_t rank);
 
 /* "MPI_COMM_WORLD", or the communicator's other name with this process's rank in it. */
 struct words page_comm_text(const struct page_comm *comm);

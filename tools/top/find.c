@@ -20,15 +20,6 @@
 
 /* --- one process ------------------------------------------------------------------------------ */
 
-/* 0: unknown. */
-static int process_parent(int pid)
-{
-    char text[1024];
-    int parent = 0;
-    const char *stat = kernel_process(pid, text, sizeof(text));
-    return stat && sscanf(stat, "%*c %d", &parent) == 1 ? parent : 0;
-}
-
 static void stat_sample(int pid, struct sample *sample)
 {
     char text[1024], state;
@@ -135,7 +126,7 @@ static void scan_all(struct scan *scan)
 
 static bool is_below(int pid, long ancestor)
 {
-    for (int depth = 0; pid > 1 && depth < 64; depth++, pid = process_parent(pid))
+    for (int depth = 0; pid > 1 && depth < 64; depth++, pid = kernel_parent(pid))
         if (pid == ancestor)
             return true;
     return false;

@@ -123,7 +123,7 @@ enum activity rank_activity(const struct rank *rank)
 }
 
 /* Since the last round of progress: "3.0 s". */
-static struct number_text since_text(const struct rank *rank)
+static struct words since_text(const struct rank *rank)
 {
     const struct sample *now = &rank->second;
     uint64_t last = now->page.progressed_ns;
@@ -142,7 +142,7 @@ static struct words waits_text(const struct rank *rank)
 
 struct words rank_text(const struct rank *rank, enum activity activity)
 {
-    const struct number_text since = since_text(rank);
+    const struct words since = since_text(rank);
     struct words waits;
     switch (activity) {
     case ACTIVITY_STARTS:

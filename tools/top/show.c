@@ -69,8 +69,7 @@ static struct words target_short(const struct rank *rank, enum activity activity
     const struct page_request *row = &page->waits[0].rows[0];
     if (row->kind == PAGE_OTHER)
         return words_of("%s", row->collective ? "nonblocking coll." : "other request");
-    struct words words = row->peer.rank == PAGE_ANY_RANK ? words_of("any rank")
-                                                         : words_of("rank %u", row->peer.rank);
+    struct words words = page_rank_text(row->peer.rank);
     if (!row->collective && row->tag != PAGE_ANY)
         words_more(&words, ", tag %d", row->tag);
     return words;
@@ -405,8 +404,7 @@ static void waiter_print(FILE *file, const struct waiter *waiter, const struct v
 {
     struct words most = {""};
     if (waiter->most_s > 0)
-        most = waiter->most.rank == PAGE_ANY_RANK ? words_of("any rank")
-                                                  : words_of("rank %u", waiter->most.rank);
+        most = page_rank_text(waiter->most.rank);
     line_print(file, view,
                words_of("%5u %9.2f %9.2f %8.2f %8.2f %8.2f %8.2f  %s", waiter->page->me.rank,
                         waiter->others_s, waiter->all_s, waiter->kinds_s[PAGE_FOR_SENDER],

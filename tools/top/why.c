@@ -173,8 +173,6 @@ static bool goes_on(const struct search *search, const struct edge *edge)
 /* What one blocked rank waits for, from another rank that cannot bring it. */
 static void edge_blame(struct search *search, const struct edge *edge)
 {
-    if (goes_on(search, edge))
-        return;
     if (edge->to >= 0 && search->why->standing.activities[edge->to] == ACTIVITY_STOPPED)
         blame_target(search, CAUSE_STOPPED, edge->to, edge->from);
     else if (edge->to >= 0 && search->why->standing.activities[edge->to] == ACTIVITY_GONE)
@@ -189,15 +187,13 @@ static void edge_blame(struct search *search, const struct edge *edge)
 
 static void edge_blame_left(struct search *search, const struct edge *edge)
 {
-    if (goes_on(search, edge) || edge->to < 0 ||
-        search->why->standing.activities[edge->to] != ACTIVITY_ENDS)
-        return;
-    blame_target(search, CAUSE_LEFT, edge->to, edge->from);
+    if (edge->to >= 0 && search->why->standing.activities[edge->to] == ACTIVITY_ENDS)
+        blame_target(search, CAUSE_LEFT, edge->to, edge->from);
 }
 
 static void edge_blame_any(struct search *search, const struct edge *edge)
 {
-    if (goes_on(search, edge) || edge->to >= 0)
+    if (edge->to >= 0)
         return;
     struct cause *cause = cause_add(search, CAUSE_NO_SENDER, edge->from);
     say_rank(search, cause, edge->from);
@@ -417,31 +413,33 @@ static int cause_compare(const void *one, const void *other)
                                        : first->ranks[0] - second->ranks[0];
 }
 
-static void edges_blame(struct search *search,
+/* All edges of ranks that wait; or those alone that bring nothing (`stuck`). */
+static void edges_blame(struct search *search, bool stuck,
                         void (*blame)(struct search *search, const struct edge *edge))
 {
     for (size_t i = 0; i < search->ranks->count; i++)
         for (struct edge edge = {.from = (int) i};
              activity_waits(search->why->standing.activities[i]) &&
              edge_next(search->ranks, &edge);)
-            blame(search, &edge);
+            if (!stuck || !goes_on(search, &edge))
+                blame(search, &edge);
 }
 
 static void causes_find(struct search *search)
 {
     struct why *why = search->why;
-    edges_blame(search, edge_blame);
+    edges_blame(search, true, edge_blame);
     if (!has_found(why, CAUSE_NO_RECEIVE))
         collectives_look(search);
     if (!has_found(why, CAUSE_COLLECTIVES))
-        edges_blame(search, edge_blame_left);
+        edges_blame(search, true, edge_blame_left);
     if (!has_found(why, CAUSE_LEFT))
         cycles_look(search);
     if (!has_found(why, CAUSE_CYCLE))
-        edges_blame(search, edge_blame_any);
+        edges_blame(search, true, edge_blame_any);
     why->is_hang = has_found(why, CAUSE_NO_SENDER);
     stopped_look(search);
-    edges_blame(search, edge_blame_busy);
+    edges_blame(search, false, edge_blame_busy);
     swap_look(search);
     troubles_look(search);
     qsort(why->causes, why->cause_count, sizeof(why->causes[0]), cause_compare);

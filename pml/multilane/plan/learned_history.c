@@ -54,8 +54,7 @@ static void way_recall(const struct history *history, struct peer_class *class, 
                        const struct history_way *way)
 {
     enum class_buffer buffer = (enum class_buffer) way->buffer;
-    const struct plan *plan = class_planned(class, buffer)->plan;
-    struct learned_key in_use = plan_entry_key(plan_lookup(plan, UINT64_C(1) << way->bucket));
+    struct learned_key in_use = plan_key_at(class_planned(class, buffer)->plan, way->bucket);
     double used = recalled(history, class, name, buffer, in_use, way->bucket);
     double ratio = recalled(history, class, name, buffer, way->key, way->bucket);
     if (!(used > 0) || !(ratio > 0))

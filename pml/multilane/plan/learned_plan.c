@@ -40,7 +40,7 @@ static void model_set(struct learning *learning, const struct plan *plan)
     for (uint32_t i = 0; i < learning->way_count; i++)
         model->ways[i].key = learning->ways[i]->key;
     for (uint32_t j = 0; j < LEARNED_BUCKETS; j++) {
-        struct learned_key in_use = plan_entry_key(plan_lookup(plan, UINT64_C(1) << j));
+        struct learned_key in_use = plan_key_at(plan, j);
         double used = learning_factor_in_use(learning, in_use, j);
         model->used[j] = in_use;
         for (uint32_t i = 0; i < learning->way_count; i++) {
@@ -58,9 +58,7 @@ static void model_set(struct learning *learning, const struct plan *plan)
 static uint32_t first_change(const struct plan *from, const struct plan *to)
 {
     uint32_t i = 0;
-    while (i < LEARNED_BUCKETS &&
-           learned_key_equals(plan_entry_key(plan_lookup(from, UINT64_C(1) << i)),
-                              plan_entry_key(plan_lookup(to, UINT64_C(1) << i))))
+    while (i < LEARNED_BUCKETS && learned_key_equals(plan_key_at(from, i), plan_key_at(to, i)))
         i++;
     return i;
 }
@@ -148,8 +146,7 @@ static void learning_rebase(struct learning *learning, const struct plan *from,
 {
     OPAL_THREAD_LOCK(&learning_lock);
     for (uint32_t i = 0; i < LEARNED_BUCKETS; i++) {
-        struct learned_key before = plan_entry_key(plan_lookup(from, UINT64_C(1) << i));
-        struct learned_key after = plan_entry_key(plan_lookup(to, UINT64_C(1) << i));
+        struct learned_key before = plan_key_at(from, i), after = plan_key_at(to, i);
         if (!learned_key_equals(before, after))
             bucket_rebase(learning, i, before, after);
     }

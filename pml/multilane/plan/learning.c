@@ -123,8 +123,7 @@ static void range_add(struct learning_range *range, double ratio, uint64_t bytes
 static bool is_in_use(const struct peer_class *class, enum class_buffer buffer,
                       struct learned_key key, uint32_t bucket)
 {
-    const struct plan *plan = class_planned(class, buffer)->plan;
-    return learned_key_equals(key, plan_entry_key(plan_lookup(plan, UINT64_C(1) << bucket)));
+    return learned_key_equals(key, plan_key_at(class_planned(class, buffer)->plan, bucket));
 }
 
 void learning_range_set(struct learning_range *range, double ratio)
@@ -207,8 +206,7 @@ double learning_factor(const struct peer_class *class, enum class_buffer buffer,
 {
     const struct learning *learning = learning_now(class, buffer);
     const struct learning_way *way = learning ? learning_way_of(learning, key) : NULL;
-    const struct plan *plan = class_planned(class, buffer)->plan;
-    struct learned_key in_use = plan_entry_key(plan_lookup(plan, UINT64_C(1) << bucket));
+    struct learned_key in_use = plan_key_at(class_planned(class, buffer)->plan, bucket);
     if (!way)
         return 0;
     return learning_median(&way->at[bucket]) *

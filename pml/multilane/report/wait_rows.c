@@ -206,14 +206,6 @@ void waited_fill(struct page *page)
     memcpy(page->waited, rows, sizeof(rows));
 }
 
-static void name_print(FILE *file, const struct page_process *peer)
-{
-    if (peer->rank == PAGE_ANY_RANK)
-        fputs("any rank", file);
-    else
-        fprintf(file, "rank %u", peer->rank);
-}
-
 /* Less than a tick says nothing. */
 #define SHOWN_NS 10000000u
 
@@ -223,8 +215,8 @@ void waited_print(FILE *file)
         const char *between = ": ";
         if (page_waited_ns(&rows[i]) < SHOWN_NS)
             continue;
-        fprintf(file, "  waited %.2f s for ", (double) page_waited_ns(&rows[i]) * 1e-9);
-        name_print(file, &rows[i].peer);
+        fprintf(file, "  waited %.2f s for %s", (double) page_waited_ns(&rows[i]) * 1e-9,
+                page_rank_text(rows[i].peer.rank).text);
         for (uint32_t kind = 0; kind < PAGE_WAITED_KINDS; kind++) {
             if (rows[i].ns[kind] < SHOWN_NS)
                 continue;
