@@ -113,7 +113,7 @@ int main(void)
     }
     for (uint32_t i = 0; i < plan->entry_count; i++) {
         char name[64];
-        snprintf(name, sizeof name, "entry %u of %u (%s)", (unsigned) i + 1,
+        snprintf(name, sizeof name, "entry %u of %u (%.20s)", (unsigned) i + 1,
                  (unsigned) plan->entry_count, number_size(plan->entries[i].first_bytes).text);
         print_lookups(plan, name, plan->entries[i].first_bytes, 0);
     }
