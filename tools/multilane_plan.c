@@ -69,12 +69,9 @@ static const char *usage =
 
 static bool read_memory(const char *value, void *buffer, struct model_error *why)
 {
-    for (int i = 0; i < MODEL_MEMORIES; i++)
-        if (!strcmp(value, model_memory_name(UINT32_C(1) << i))) {
-            ((struct model_buffer *) buffer)->memory = (enum model_memory)(1 << i);
-            return true;
-        }
-    return model_fail(why, "it is host, cuda or managed");
+    int bit = model_memory_find(value);
+    ((struct model_buffer *) buffer)->memory = (enum model_memory)(1 << bit);
+    return bit < MODEL_MEMORIES || model_fail(why, "it is host, cuda or managed");
 }
 
 static bool read_protocol(const char *value, void *options, struct model_error *why)
@@ -239,7 +236,7 @@ static void lanes_place(const struct lane_file *file, enum profile_placement pla
 {
     *placed = *file;
     placed->lane_count = profile_lanes(file, placement, placed->lanes, &placed->groups[0]);
-    placed->group_count = placed->groups[0].bandwidth_bytes_s > 0;
+    placed->group_count = 1;
 }
 
 /* For each placement what a job does toward its peers there. */

@@ -25,17 +25,11 @@ struct lane_file_profile {
     struct fingerprint machine;
 };
 
-struct lane_file_group {
-    char name[48];
-    bool measured; /* its section gave a bandwidth */
-};
-
 struct lane_file {
     struct model_lane lanes[MODEL_LANES_MAX];
     uint32_t lane_count;
-    struct lane_file_group group_names[LANE_FILE_GROUPS_MAX]; /* id i + 1 has name i */
-    uint32_t group_name_count;
-    struct model_group groups[LANE_FILE_GROUPS_MAX]; /* the measured ones */
+    char group_names[LANE_FILE_GROUPS_MAX][48];
+    struct model_group groups[LANE_FILE_GROUPS_MAX]; /* of these names */
     uint32_t group_count;
     struct model_surroundings around; /* bias, copies, header, limits */
     uint32_t most_eager_lanes, most_rndv_lanes;
@@ -50,6 +44,9 @@ typedef bool (*lane_file_cluster_key)(void *cluster, const char *key, const char
 
 /* A file without a lane, with the model's defaults. */
 void lane_file_init(struct lane_file *file);
+
+/* The group of that number; it may be one more than there are, of that name. */
+struct model_group *lane_file_group(struct lane_file *file, uint32_t number, const char *name);
 
 /* A file above this is not one that people write. */
 #define LANE_FILE_BYTES_MAX (1u << 20)

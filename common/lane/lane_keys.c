@@ -77,22 +77,14 @@ static bool read_count(const char *value, uint64_t least, uint64_t most, uint32_
 
 static bool read_bandwidth(const char *value, double *out, struct model_error *why)
 {
-    double read;
-    if (!number_parse_real(value, &read, why) || !model_attribute_check(MODEL_BANDWIDTH, read, why))
-        return false;
-    *out = read;
-    return true;
+    return number_parse_real(value, out, why) && model_attribute_check(MODEL_BANDWIDTH, *out, why);
 }
 
 static bool read_bias(const char *value, double *out, struct model_error *why)
 {
-    double read;
-    if (!number_parse_real(value, &read, why))
-        return false;
-    if (!(read > 0 && read <= MODEL_BIAS_MAX))
-        return model_fail(why, "it is above 0 and at most %d", MODEL_BIAS_MAX);
-    *out = read;
-    return true;
+    return number_parse_real(value, out, why) &&
+           ((*out > 0 && *out <= MODEL_BIAS_MAX) ||
+            model_fail(why, "it is above 0 and at most %d", MODEL_BIAS_MAX));
 }
 
 bool line_read(const char *value, struct cost_line *line, struct model_error *why)
@@ -156,11 +148,10 @@ static bool read_bits(const char *value, const char *(*name_of)(uint32_t bit), i
 
 static bool read_schema(const char *value, uint32_t *out, struct model_error *why)
 {
-    if (!read_count(value, 1, UINT32_MAX, out, why))
-        return false;
-    return *out == LANE_FILE_SCHEMA ||
-           model_fail(why, "this Multilane reads schema %d; measure anew by multilane-calibrate",
-                      LANE_FILE_SCHEMA);
+    return read_count(value, 1, UINT32_MAX, out, why) &&
+           (*out == LANE_FILE_SCHEMA ||
+            model_fail(why, "this Multilane reads schema %d; measure anew by multilane-calibrate",
+                       LANE_FILE_SCHEMA));
 }
 
 static bool read_eager_bound(const char *value, enum model_bound bound,

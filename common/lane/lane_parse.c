@@ -60,6 +60,15 @@ void lane_file_init(struct lane_file *file)
     file->around = defaults.around;
 }
 
+struct model_group *lane_file_group(struct lane_file *file, uint32_t number, const char *name)
+{
+    if (number == file->group_count) {
+        snprintf(file->group_names[number], sizeof file->group_names[0], "%s", name);
+        file->groups[number].id = ++file->group_count;
+    }
+    return &file->groups[number];
+}
+
 /* --- complaints ------------------------------------------------------------------------------- */
 
 /* "FILE:LINE: [lane fast] bandwidth = -1: " and what is wrong with it */
@@ -79,20 +88,20 @@ static bool refuse_line(const struct reader *reader, const char *what, const cha
 
 /* --- sections --------------------------------------------------------------------------------- */
 
-/* The index of a group, made on first mention. */
-static bool find_group(struct reader *reader, const char *name, uint32_t *index)
+/* A group, made on first mention. Null: there is no room. */
+static struct model_group *find_group(struct reader *reader, const char *name)
 {
     struct lane_file *file = reader->file;
-    for (*index = 0; *index < file->group_name_count; ++*index)
-        if (!strcmp(file->group_names[*index].name, name))
-            return true;
-    if (strlen(name) >= sizeof file->group_names[0].name)
-        return refuse_line(reader, "this name is too long:", name);
-    if (file->group_name_count == LANE_FILE_GROUPS_MAX)
-        return refuse_line(reader, "there are too many groups with", name);
-    snprintf(file->group_names[file->group_name_count++].name, sizeof file->group_names[0].name,
-             "%s", name);
-    return true;
+    uint32_t i = 0;
+    while (i < file->group_count && strcmp(file->group_names[i], name))
+        i++;
+    if (i == file->group_count && strlen(name) >= sizeof file->group_names[0])
+        refuse_line(reader, "this name is too long:", name);
+    else if (i == LANE_FILE_GROUPS_MAX)
+        refuse_line(reader, "there are too many groups with", name);
+    else
+        return lane_file_group(file, i, name);
+    return NULL;
 }
 
 static bool begin_lane(struct reader *reader, const char *name, const char *rest)
@@ -162,31 +171,24 @@ static bool begin_range(struct reader *reader, const char *name, const char *res
 
 static bool begin_group(struct reader *reader, const char *name, const char *rest)
 {
-    struct lane_file *file = reader->file;
-    uint32_t index;
     if (rest)
         return refuse_line(reader, "a group's section has one name:", reader->title);
-    if (!find_group(reader, name, &index))
-        return false;
-    if (file->group_names[index].measured)
-        return refuse_line(reader, "this group is there already:", name);
-    file->group_names[index].measured = true;
-    file->groups[file->group_count].id = index + 1; /* it counts once its bandwidth is read */
-    reader->base = &file->groups[file->group_count];
-    return true;
+    struct model_group *group = find_group(reader, name);
+    reader->base = group;
+    return group && (!(group->bandwidth_bytes_s > 0) ||
+                     refuse_line(reader, "this group is there already:", name));
 }
 
 static bool begin_copy(struct reader *reader, const char *name, const char *rest)
 {
-    for (int i = 0; i < MODEL_MEMORIES; i++)
-        if (!rest && !strcmp(name, model_memory_name(UINT32_C(1) << i))) {
-            struct cost_line *copy = &reader->file->around.copy[i];
-            if (copy->fixed_s < 0)
-                *copy = (struct cost_line){0, 0};
-            reader->base = copy;
-            return true;
-        }
-    return refuse_line(reader, "copies are of host, cuda or managed memory, not of", name);
+    int bit = model_memory_find(name);
+    if (rest || bit == MODEL_MEMORIES)
+        return refuse_line(reader, "copies are of host, cuda or managed memory, not of", name);
+    struct cost_line *copy = &reader->file->around.copy[bit];
+    if (copy->fixed_s < 0)
+        *copy = (struct cost_line){0, 0};
+    reader->base = copy;
+    return true;
 }
 
 static bool begin_cluster(struct reader *reader, const char *name, const char *rest)
@@ -206,7 +208,7 @@ static bool begin_profile(struct reader *reader, const char *name, const char *r
     (void) rest;
     if (reader->file->has_profile)
         return refuse_line(reader, "a second section", "profile");
-    if (reader->file->lane_count || reader->file->group_name_count || reader->file->has_cluster)
+    if (reader->file->lane_count || reader->file->group_count || reader->file->has_cluster)
         return refuse_line(reader, "the first section of a profile is", "profile");
     reader->file->has_profile = true;
     return true;
@@ -300,11 +302,9 @@ static bool read_attribute(struct reader *reader, const char *name, const char *
 /* A lane belongs to a group by its name; other keys have a place of their own in the section. */
 static bool read_group(struct reader *reader, const char *name)
 {
-    uint32_t index;
-    if (!find_group(reader, name, &index))
-        return false;
-    reader->lane->group = index + 1;
-    return true;
+    const struct model_group *group = find_group(reader, name);
+    reader->lane->group = group ? group->id : 0;
+    return group;
 }
 
 /* False: *why says what is wrong, or reader->error if that stays empty. */
@@ -322,10 +322,7 @@ static bool read_section_key(struct reader *reader, const char *name, const char
     if (!key)
         return model_fail(why, "there is no such key %s; man multilane-plan lists them",
                           section == SECTION_TOP ? "above the first section" : "in this section");
-    if (!key_read(key, value, reader->base, why))
-        return false;
-    reader->file->group_count += section == SECTION_GROUP;
-    return true;
+    return key_read(key, value, reader->base, why);
 }
 
 /* --- lines ------------------------------------------------------------------------------------ */

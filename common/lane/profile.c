@@ -109,7 +109,7 @@ double profile_together(const struct lane_file *profile, enum profile_placement 
 {
     const char *name = profile_placement_name(placement);
     for (uint32_t i = 0; i < profile->group_count; i++)
-        if (strcmp(profile->group_names[profile->groups[i].id - 1].name, name) == 0)
+        if (strcmp(profile->group_names[i], name) == 0)
             return profile->groups[i].bandwidth_bytes_s;
     return 0;
 }

@@ -59,6 +59,14 @@ const char *model_memory_name(uint32_t memories)
     return bit_name(memories, names, MODEL_MEMORIES);
 }
 
+int model_memory_find(const char *name)
+{
+    int bit = 0;
+    while (bit < MODEL_MEMORIES && strcmp(name, model_memory_name(UINT32_C(1) << bit)))
+        bit++;
+    return bit;
+}
+
 void model_lane_init(struct model_lane *lane, const char *name)
 {
     memset(lane, 0, sizeof *lane);

@@ -75,6 +75,8 @@ enum model_memory {
 };
 
 const char *model_memory_name(uint32_t memories);
+/* The number of the bit of that name; MODEL_MEMORIES: there is none. */
+int model_memory_find(const char *name);
 
 /* For which part of the traffic the lane is meant. */
 enum model_use { MODEL_USE_EAGER = 1 << 0, MODEL_USE_RNDV = 1 << 1, MODEL_USE_BOTH = 3 };

@@ -27,9 +27,9 @@ static bool check_surroundings(const struct model_surroundings *around, struct m
                               around->copy[i].growth_s_byte);
     for (uint32_t i = 0; i < around->groups.count; i++) {
         const struct model_group *group = &around->groups.list[i];
-        if (!(group->bandwidth_bytes_s > 0))
-            return model_fail(error, "group %u: bandwidth = %g is not above 0",
-                              (unsigned) group->id, group->bandwidth_bytes_s);
+        if (!(group->bandwidth_bytes_s >= 0)) /* 0: it was not measured */
+            return model_fail(error, "group %u: bandwidth = %g is below 0", (unsigned) group->id,
+                              group->bandwidth_bytes_s);
     }
     return true;
 }

@@ -431,71 +431,64 @@ static void rndv_staged_cost(const struct model_message *of, struct cost *cost)
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-#define ANY_MEMORY    (MODEL_MEMORY_HOST | MODEL_MEMORY_CUDA | MODEL_MEMORY_MANAGED)
-#define DEVICE_MEMORY (MODEL_MEMORY_CUDA | MODEL_MEMORY_MANAGED)
-
 static const struct model_protocol eager_short = {
     .name = "eager-short",
     .kind = MODEL_EAGER,
-    .needs = {.all_of = MODEL_CAN_SEND | MODEL_CAN_SHORT,
-              .memory = ANY_MEMORY,
-              .way = MODEL_BY_SEND,
-              .one_fragment = true},
-    .cost = eager_copied_cost};
+    .needs = {MODEL_CAN_SEND | MODEL_CAN_SHORT, MODEL_BY_SEND, .one_fragment = true},
+    .cost = eager_copied_cost,
+};
 
-static const struct model_protocol eager_copy = {.name = "eager-copy",
-                                                 .kind = MODEL_EAGER,
-                                                 .needs = {.all_of = MODEL_CAN_SEND,
-                                                           .memory = ANY_MEMORY,
-                                                           .way = MODEL_BY_SEND,
-                                                           .one_fragment = true},
-                                                 .cost = eager_copied_cost};
+static const struct model_protocol eager_copy = {
+    .name = "eager-copy",
+    .kind = MODEL_EAGER,
+    .needs = {MODEL_CAN_SEND, MODEL_BY_SEND, .one_fragment = true},
+    .cost = eager_copied_cost,
+};
 
-static const struct model_protocol eager_zcopy = {.name = "eager-zcopy",
-                                                  .kind = MODEL_EAGER,
-                                                  .needs = {.all_of = MODEL_CAN_SEND,
-                                                            .memory = ANY_MEMORY,
-                                                            .way = MODEL_BY_SEND,
-                                                            .may_copy = true},
-                                                  .cost = eager_zcopy_cost};
+static const struct model_protocol eager_zcopy = {
+    .name = "eager-zcopy",
+    .kind = MODEL_EAGER,
+    .needs = {MODEL_CAN_SEND, MODEL_BY_SEND, .may_copy = true},
+    .cost = eager_zcopy_cost,
+};
 
-static const struct model_protocol rndv_am = {.name = "rndv-am",
-                                              .kind = MODEL_RNDV,
-                                              .needs = {.all_of = MODEL_CAN_SEND,
-                                                        .memory = ANY_MEMORY,
-                                                        .way = MODEL_BY_SEND,
-                                                        .may_copy = true},
-                                              .cost = rndv_am_cost};
+static const struct model_protocol rndv_am = {
+    .name = "rndv-am",
+    .kind = MODEL_RNDV,
+    .needs = {MODEL_CAN_SEND, MODEL_BY_SEND, .may_copy = true},
+    .cost = rndv_am_cost,
+};
 
 static const struct model_protocol rndv_get = {
     .name = "rndv-get",
     .kind = MODEL_RNDV,
     .calls = MODEL_CALLS_RECEIVER,
-    .needs = {.all_of = MODEL_CAN_GET, .memory = ANY_MEMORY, .way = MODEL_BY_GET, .in_place = true},
-    .cost = rndv_get_cost};
+    .needs = {MODEL_CAN_GET, MODEL_BY_GET, .in_place = true},
+    .cost = rndv_get_cost,
+};
 
 static const struct model_protocol rndv_put = {
     .name = "rndv-put",
     .kind = MODEL_RNDV,
     .calls = MODEL_CALLS_SENDER,
-    .needs = {.all_of = MODEL_CAN_PUT, .memory = ANY_MEMORY, .way = MODEL_BY_PUT, .in_place = true},
-    .cost = rndv_put_cost};
+    .needs = {MODEL_CAN_PUT, MODEL_BY_PUT, .in_place = true},
+    .cost = rndv_put_cost,
+};
 
 static const struct model_protocol rndv_both = {
     .name = "rndv-both",
     .kind = MODEL_RNDV,
     .calls = MODEL_CALLS_EITHER,
-    .needs = {.all_of = MODEL_CAN_CONTROL | MODEL_CAN_COPY,
-              .memory = ANY_MEMORY,
-              .way = MODEL_BY_GET,
-              .in_place = true},
-    .cost = rndv_both_cost};
+    .needs = {MODEL_CAN_CONTROL | MODEL_CAN_COPY, MODEL_BY_GET, .in_place = true},
+    .cost = rndv_both_cost,
+};
 
 static const struct model_protocol rndv_staged = {
     .name = "rndv-staged",
     .kind = MODEL_RNDV,
-    .needs = {.all_of = MODEL_CAN_SEND, .memory = DEVICE_MEMORY, .way = MODEL_BY_SEND},
-    .cost = rndv_staged_cost};
+    .needs = {MODEL_CAN_SEND, MODEL_BY_SEND, .device_only = true},
+    .cost = rndv_staged_cost,
+};
 
 #define ENTRY(index, object) [MODEL_##index] = &object,
 const struct model_protocol *const model_protocols[MODEL_PROTOCOLS] = {MODEL_PROTOCOL_LIST(ENTRY)};
@@ -564,7 +557,7 @@ bool model_protocol_allows(const struct model_protocol *protocol, const struct m
     if (!(lane->use & use))
         return model_fail(error, "%s needs a lane for its kind of traffic, which \"%s\" is not",
                           protocol->name, lane->name);
-    if (!(protocol->needs.memory & (uint32_t) around->buffer.memory))
+    if (protocol->needs.device_only && around->buffer.memory == MODEL_MEMORY_HOST)
         return model_fail(error, "%s does not carry %s", protocol->name,
                           model_buffer_name(around->buffer));
     if (!allows_abilities(protocol, lane, error) || !allows_memory(protocol, lane, around, error))

@@ -104,8 +104,8 @@ bool model_lane_chooses(const struct model_lane *lane, const struct model_surrou
 /* The selector: which lanes a protocol can use. */
 struct model_needs {
     uint32_t all_of;    /* enum model_ability */
-    uint32_t memory;    /* kinds of buffer memory that the protocol is for */
     enum model_way way; /* whose costs count, and give the lane its score */
+    bool device_only;   /* for memory of devices alone */
     bool in_place;      /* the lane itself must reach the buffer, all its pieces; else copies do */
     bool one_fragment;  /* of one lane, header and data: no larger message */
     bool may_copy;      /* sends in place, or copies: whichever a plan finds cheaper */

@@ -47,9 +47,7 @@ static void chance_profile(uint64_t *chance, struct lane_file *file)
     file->profile.schema = LANE_FILE_SCHEMA;
     snprintf(file->profile.made, sizeof(file->profile.made), "2026-01-02 03:04 UTC");
     fingerprint_take("4.1.4", &file->profile.machine);
-    file->group_name_count = file->group_count = 1;
-    snprintf(file->group_names[0].name, sizeof(file->group_names[0].name), "node");
-    file->groups[0] = (struct model_group){1, 5e9 + chance_real(chance)};
+    lane_file_group(file, 0, "node")->bandwidth_bytes_s = 5e9 + chance_real(chance);
     file->lane_count = 1 + (uint32_t) chance_below(chance, 3);
     for (uint32_t i = 0; i < file->lane_count; i++) {
         static const char *const names[] = {"shm:shm@cache", "tcp@host", "vader@node"};

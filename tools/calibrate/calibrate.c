@@ -249,14 +249,12 @@ static void together_measure(struct calibration *calibration, const struct place
            alone / 1e9);
     if (!(together > 0) || together > 0.9 * alone)
         return;
-    uint32_t id = ++profile->group_name_count;
-    snprintf(profile->group_names[id - 1].name, sizeof(profile->group_names[0].name), "%s", name);
-    profile->group_names[id - 1].measured = true;
-    profile->groups[profile->group_count++] = (struct model_group){id, together};
+    struct model_group *group = lane_file_group(profile, profile->group_count, name);
+    group->bandwidth_bytes_s = together;
     for (uint32_t i = 0; i < profile->lane_count; i++) {
         const char *at = strrchr(profile->lanes[i].name, '@');
         if (at && strcmp(at + 1, name) == 0)
-            profile->lanes[i].group = id;
+            profile->lanes[i].group = group->id;
     }
 }
 

@@ -81,7 +81,7 @@ static void print_lane(FILE *out, const struct lane_file *file, const struct mod
     print_bits(out, "can", lane->can, MODEL_ABILITIES, model_ability_name);
     print_bits(out, "reach", lane->reach, MODEL_MEMORIES, model_memory_name);
     if (lane->group)
-        fprintf(out, "group = %s\n", file->group_names[lane->group - 1].name);
+        fprintf(out, "group = %s\n", file->group_names[lane->group - 1]);
     print_size(out, "short_max", lane->short_max_bytes);
     print_size(out, "copied_max", lane->copied_max_bytes);
     fprintf(out, "zcopied_max = %s\n", number_size(lane->zcopied_max_bytes).text);
@@ -115,7 +115,7 @@ static void print_profile(FILE *out, const struct lane_file *file)
     print_size(out, "credit", file->around.eager_max_bytes);
     fprintf(out, "registered = %s\n", file->around.registration_cached ? "yes" : "no");
     for (uint32_t i = 0; i < file->group_count; i++) {
-        fprintf(out, "\n[group %s]\n", file->group_names[file->groups[i].id - 1].name);
+        fprintf(out, "\n[group %s]\n", file->group_names[i]);
         print_real(out, "bandwidth", file->groups[i].bandwidth_bytes_s);
     }
     for (uint32_t i = 0; i < file->lane_count; i++)

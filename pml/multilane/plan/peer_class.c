@@ -158,7 +158,7 @@ void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
         input->around.wire_is_processors = class->placement != PROFILE_HOST;
     }
     input->learned = atomic_load_explicit(&class->learned[timed_as(buffer)], memory_order_acquire);
-    input->around.groups = (struct model_groups){&class->group, class->group.bandwidth_bytes_s > 0};
+    input->around.groups = (struct model_groups){&class->group, 1};
     input->overrides = parameters.overrides;
     input->override_count = parameters.override_count;
     input->most_eager_lanes = (uint32_t) parameters.eager_lanes;
