@@ -63,9 +63,9 @@ static void carry(unsigned seconds, double first_mb_s, double second_mb_s)
             struct lane_speed *speed = &peer->lanes[i].speed;
             if (lane_is_lost(&peer->lanes[i]))
                 continue;
-            speed_store(&speed->bytes_s, (uint64_t) (speeds[i] * 1e6));
-            speed_store(&speed->seen, speed_load(&speed->seen) + (uint64_t) (speeds[i] * 1e6));
-            speed_store(&speed->measured_ns, 1);
+            counter_set(&speed->bytes_s, (uint64_t) (speeds[i] * 1e6));
+            counter_set(&speed->seen, counter_read(&speed->seen) + (uint64_t) (speeds[i] * 1e6));
+            counter_set(&speed->measured_ns, 1);
         }
         now += SECOND;
         worse_look(peer, now);

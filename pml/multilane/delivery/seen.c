@@ -13,13 +13,13 @@
 
 static void report(struct lane *lane)
 {
-    struct wire_seen seen = {.bytes = speed_load(&lane->speed.received)};
+    struct wire_seen seen = {.bytes = counter_read(&lane->speed.received)};
     /* A report must go by its own lane. A lost report does no harm: the next one holds the sum. */
     if (lane->returns && (lane_state(lane) == LANE_BROKEN ||
                           !control_send_bare(lane, WIRE_SEEN, &seen, sizeof(seen))))
         return;
-    speed_store(&lane->speed.reported, seen.bytes);
-    speed_store(&lane->speed.reported_ns, clock_now_ns());
+    counter_set(&lane->speed.reported, seen.bytes);
+    counter_set(&lane->speed.reported_ns, clock_now_ns());
     if (!lane->returns)
         control_send(lane, WIRE_SEEN, &seen, sizeof(seen));
 }
@@ -28,7 +28,7 @@ static bool is_due(const struct lane_speed *speed, uint64_t untold)
 {
     return untold >= REPORT_BYTES ||
            (untold >= REPORT_MIN_BYTES &&
-            clock_now_ns() - speed_load(&speed->reported_ns) >= REPORT_NS);
+            clock_now_ns() - counter_read(&speed->reported_ns) >= REPORT_NS);
 }
 
 void seen_on_lane(struct lane *lane, size_t size)
@@ -37,7 +37,7 @@ void seen_on_lane(struct lane *lane, size_t size)
         return;
     uint64_t received =
         atomic_fetch_add_explicit(&lane->speed.received, size, memory_order_relaxed) + size;
-    if (is_due(&lane->speed, received - speed_load(&lane->speed.reported)))
+    if (is_due(&lane->speed, received - counter_read(&lane->speed.reported)))
         report(lane);
 }
 
@@ -45,7 +45,7 @@ void seen_flush(struct peer *peer)
 {
     for (int i = 0; i < peer_lane_count(peer); i++) {
         struct lane_speed *speed = &peer->lanes[i].speed;
-        if (OPAL_UNLIKELY(speed_load(&speed->received) != speed_load(&speed->reported)))
+        if (OPAL_UNLIKELY(counter_read(&speed->received) != counter_read(&speed->reported)))
             report(&peer->lanes[i]);
     }
 }

@@ -7,6 +7,7 @@
 
 #include "common/compat/pml.h"
 
+#include "base/counter.h"
 #include "multilane/extension.h"
 
 #include "base/pending.h"
@@ -31,16 +32,6 @@ struct lane_speed {
     _Atomic uint64_t reported_ns; /* time of the last report */
     double latency_s;
 };
-
-static inline uint64_t speed_load(const _Atomic uint64_t *word)
-{
-    return atomic_load_explicit(word, memory_order_relaxed);
-}
-
-static inline void speed_store(_Atomic uint64_t *word, uint64_t value)
-{
-    atomic_store_explicit(word, value, memory_order_relaxed);
-}
 
 enum lane_state {
     LANE_UP,

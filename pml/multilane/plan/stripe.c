@@ -51,7 +51,7 @@ static void speed_init(struct lane_speed *speed, const struct model_lane_cost *c
 
 void stripe_init(struct lane *lane, const struct model_lane *attributes)
 {
-    if (speed_load(&lane->speed.bytes_s))
+    if (counter_read(&lane->speed.bytes_s))
         return;
     enum model_way way = attributes->cost[MODEL_BY_GET].range_count ? MODEL_BY_GET : MODEL_BY_PUT;
     speed_init(&lane->speed, &attributes->cost[MODEL_BY_SEND]);
@@ -63,33 +63,33 @@ double stripe_seen_speed(const struct lane *lane, bool copies)
     const struct lane_speed *speed = copies ? &lane->copy_speed : &lane->speed;
     if (!copies && lane_measures(lane))
         return lane_seen_bytes_s(lane);
-    return speed_load(&speed->measured_ns) ? (double) speed_load(&speed->bytes_s) : 0;
+    return counter_read(&speed->measured_ns) ? (double) counter_read(&speed->bytes_s) : 0;
 }
 
 uint64_t stripe_carried(const struct lane *lane, bool copies)
 {
     const struct lane_speed *speed = copies ? &lane->copy_speed : &lane->speed;
-    return speed_load(!copies && lane_measures(lane) ? &speed->sent : &speed->seen);
+    return counter_read(!copies && lane_measures(lane) ? &speed->sent : &speed->seen);
 }
 
 /* Bytes that were written off and then reported would make it negative for a moment. */
 static uint64_t under_way(const struct lane_speed *speed)
 {
-    uint64_t sent = speed_load(&speed->sent);
-    uint64_t gone = speed_load(&speed->seen) + speed_load(&speed->written_off);
+    uint64_t sent = counter_read(&speed->sent);
+    uint64_t gone = counter_read(&speed->seen) + counter_read(&speed->written_off);
     return sent > gone ? sent - gone : 0;
 }
 
 void stripe_lane_lost(struct lane *lane)
 {
     struct lane_speed *speed = &lane->speed;
-    speed_store(&speed->written_off, speed_load(&speed->sent) - speed_load(&speed->seen));
+    counter_set(&speed->written_off, counter_read(&speed->sent) - counter_read(&speed->seen));
 }
 
 /* When would a piece that is sent now arrive? */
 static double arrival_s(const struct lane_speed *speed, size_t size)
 {
-    return (double) (under_way(speed) + size) / (double) speed_load(&speed->bytes_s) +
+    return (double) (under_way(speed) + size) / (double) counter_read(&speed->bytes_s) +
            speed->latency_s;
 }
 
@@ -104,8 +104,8 @@ static size_t piece_of(double bytes_s, size_t most, size_t left)
 static bool has_enough(const struct lane_speed *speed)
 {
     uint64_t window = WINDOW_OF_NEW;
-    if (speed_load(&speed->measured_ns)) {
-        window = (uint64_t) ((double) speed_load(&speed->bytes_s) * WINDOW_S);
+    if (counter_read(&speed->measured_ns)) {
+        window = (uint64_t) ((double) counter_read(&speed->bytes_s) * WINDOW_S);
         if (window < WINDOW_BYTES)
             window = WINDOW_BYTES;
     }
@@ -140,7 +140,7 @@ static void choice_offer(struct choice *choice, int index, size_t piece, double 
 
 static void choice_weigh(struct choice *choice, int index, const struct lane_speed *speed)
 {
-    size_t piece = piece_of((double) speed_load(&speed->bytes_s), choice->most, choice->left);
+    size_t piece = piece_of((double) counter_read(&speed->bytes_s), choice->most, choice->left);
     choice_offer(choice, index, piece, arrival_s(speed, piece));
 }
 
@@ -148,7 +148,7 @@ static void choice_weigh(struct choice *choice, int index, const struct lane_spe
 static double measured_bytes_s(const struct lane *lane)
 {
     double bytes_s = lane_seen_bytes_s(lane);
-    return bytes_s > 0 ? bytes_s : (double) speed_load(&lane->speed.bytes_s);
+    return bytes_s > 0 ? bytes_s : (double) counter_read(&lane->speed.bytes_s);
 }
 
 static void choice_weigh_lane(struct choice *choice, int index, const struct lane *lane)
@@ -287,8 +287,8 @@ int stripe_choose_copy(struct lane *const *lanes, int count, size_t total, size_
 /* What is seen from here on says how fast it is. */
 static void since_now(struct lane_speed *speed)
 {
-    speed_store(&speed->since_bytes, speed_load(&speed->seen));
-    speed_store(&speed->since_ns, clock_now_ns());
+    counter_set(&speed->since_bytes, counter_read(&speed->seen));
+    counter_set(&speed->since_ns, clock_now_ns());
 }
 
 static void speed_sent(struct lane_speed *speed, size_t size)
@@ -312,15 +312,15 @@ void stripe_copying(struct lane *lane, size_t size)
 /* `total` bytes have arrived since the lane exists. */
 static void speed_seen(struct lane_speed *speed, uint64_t total)
 {
-    uint64_t now = clock_now_ns(), since = speed_load(&speed->since_ns);
-    uint64_t bytes = total - speed_load(&speed->since_bytes);
+    uint64_t now = clock_now_ns(), since = counter_read(&speed->since_ns);
+    uint64_t bytes = total - counter_read(&speed->since_bytes);
     if (now <= since)
         return;
-    double average = (double) speed_load(&speed->bytes_s);
+    double average = (double) counter_read(&speed->bytes_s);
     double sample = (double) bytes * 1e9 / (double) (now - since);
     /* Too few bytes, or the lane may have waited for more or for its report: then the sample is
      * only a lower bound. Keep measuring. */
-    uint64_t measured = speed_load(&speed->measured_ns);
+    uint64_t measured = counter_read(&speed->measured_ns);
     bool may_have_waited = measured && under_way(speed) == 0;
     if (sample <= average && (bytes < MEASURE_BYTES || may_have_waited))
         return;
@@ -328,23 +328,23 @@ static void speed_seen(struct lane_speed *speed, uint64_t total)
      * reports come at once. The first sample counts alone. */
     measured += now - since;
     average += (double) (now - since) / (double) measured * (sample - average);
-    speed_store(&speed->measured_ns, measured < MEMORY_NS ? measured : MEMORY_NS);
-    speed_store(&speed->bytes_s, average > 1e3 ? (uint64_t) average : 1000);
-    speed_store(&speed->since_bytes, total);
-    speed_store(&speed->since_ns, now);
+    counter_set(&speed->measured_ns, measured < MEMORY_NS ? measured : MEMORY_NS);
+    counter_set(&speed->bytes_s, average > 1e3 ? (uint64_t) average : 1000);
+    counter_set(&speed->since_bytes, total);
+    counter_set(&speed->since_ns, now);
 }
 
 void stripe_seen(struct lane *lane, const struct wire_seen *seen)
 {
     struct lane_speed *speed = &lane->speed;
-    if (seen->bytes > speed_load(&speed->sent) || seen->bytes < speed_load(&speed->seen))
+    if (seen->bytes > counter_read(&speed->sent) || seen->bytes < counter_read(&speed->seen))
         return; /* an old report, or impossible */
-    if (seen->bytes == speed_load(&speed->seen))
+    if (seen->bytes == counter_read(&speed->seen))
         return;
-    speed_store(&speed->seen, seen->bytes);
-    uint64_t unseen = speed_load(&speed->sent) - seen->bytes;
-    if (OPAL_UNLIKELY(speed_load(&speed->written_off) > unseen)) /* some has come */
-        speed_store(&speed->written_off, unseen);
+    counter_set(&speed->seen, seen->bytes);
+    uint64_t unseen = counter_read(&speed->sent) - seen->bytes;
+    if (OPAL_UNLIKELY(counter_read(&speed->written_off) > unseen)) /* some has come */
+        counter_set(&speed->written_off, unseen);
     speed_seen(speed, seen->bytes);
 }
 
@@ -354,8 +354,8 @@ void stripe_copied(struct lane *lane, size_t size)
         return;
     struct lane_speed *speed = &lane->copy_speed;
     uint64_t seen = atomic_fetch_add_explicit(&speed->seen, size, memory_order_relaxed) + size;
-    if (OPAL_UNLIKELY(seen > speed_load(&speed->sent))) { /* it began when there was one lane */
-        speed_store(&speed->sent, seen);
+    if (OPAL_UNLIKELY(seen > counter_read(&speed->sent))) { /* it began when there was one lane */
+        counter_set(&speed->sent, seen);
         since_now(speed);
         return;
     }

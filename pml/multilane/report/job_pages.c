@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/counter.h"
 #include "base/multilane.h"
 #include "base/own_page.h"
 #include "contact/contact.h"
@@ -54,11 +55,11 @@ struct assembly {
 
 static opal_mutex_t pages_lock = OPAL_MUTEX_STATIC_INIT; /* of what follows */
 static struct {
-    _Atomic bool inside;  /* a thread is in job_pages_look */
-    _Atomic bool is_open; /* relaxed: there are lanes; written with the lock */
-    /* Relaxed: written with the lock by the thread inside, and read without it as hints. */
-    _Atomic uint32_t number; /* of what was asked last; 0: nothing */
-    _Atomic bool is_asking;
+    _Atomic bool inside; /* a thread is in job_pages_look */
+    /* Written with the lock: by the thread inside, but for is_open. Read without it as hints. */
+    _Atomic uint64_t is_open; /* there are lanes */
+    _Atomic uint64_t number;  /* of what was asked last; 0: nothing */
+    _Atomic uint64_t is_asking;
     int folder;     /* where pages go */
     uint32_t next;  /* the process to ask next, */
     uint32_t looks; /* and looks since the last one was; for the thread inside */
@@ -67,33 +68,8 @@ static struct {
         struct peer *peer;
         uint32_t number;
     } askers[ASKERS];
-    _Atomic uint32_t asker_count; /* relaxed: written with the lock, read without it as a hint */
+    _Atomic uint64_t asker_count; /* likewise */
 } pages;
-
-static bool is_asking(void)
-{
-    return atomic_load_explicit(&pages.is_asking, memory_order_relaxed);
-}
-
-static bool is_open(void)
-{
-    return atomic_load_explicit(&pages.is_open, memory_order_relaxed);
-}
-
-static uint32_t number_asked(void)
-{
-    return atomic_load_explicit(&pages.number, memory_order_relaxed);
-}
-
-static uint32_t asker_count(void)
-{
-    return atomic_load_explicit(&pages.asker_count, memory_order_relaxed);
-}
-
-static void asker_count_set(uint32_t count)
-{
-    atomic_store_explicit(&pages.asker_count, count, memory_order_relaxed);
-}
 
 /* --- processes of this node that compute ------------------------------------------------------ */
 
@@ -149,25 +125,25 @@ static void asking_end(void)
         free(pages.parts[rank]);
     free(pages.parts);
     pages.parts = NULL;
-    if (is_asking())
+    if (counter_read(&pages.is_asking))
         close(pages.folder);
-    atomic_store_explicit(&pages.is_asking, false, memory_order_relaxed);
+    counter_set(&pages.is_asking, false);
 }
 
 void job_pages_begin(void)
 {
     OPAL_THREAD_LOCK(&pages_lock);
-    atomic_store_explicit(&pages.is_open, true, memory_order_relaxed);
+    counter_set(&pages.is_open, true);
     OPAL_THREAD_UNLOCK(&pages_lock);
 }
 
 void job_pages_end(void)
 {
     OPAL_THREAD_LOCK(&pages_lock);
-    atomic_store_explicit(&pages.is_open, false, memory_order_relaxed);
+    counter_set(&pages.is_open, false);
     asking_end();
-    atomic_store_explicit(&pages.number, 0, memory_order_relaxed);
-    asker_count_set(0);
+    counter_set(&pages.number, 0);
+    counter_set(&pages.asker_count, 0);
     OPAL_THREAD_UNLOCK(&pages_lock);
 }
 
@@ -219,11 +195,11 @@ static void asking_begin(uint32_t number)
     own_page_folder(path);
     OPAL_THREAD_LOCK(&pages_lock);
     asking_end();
-    atomic_store_explicit(&pages.number, number, memory_order_relaxed);
+    counter_set(&pages.number, number);
     pages.next = pages.looks = 0;
     /* A file above the limit would end this process by a signal. */
     pages.folder = host_allows_file(sizeof(struct page_file)) ? folder_open(path) : -1;
-    atomic_store_explicit(&pages.is_asking, pages.folder >= 0, memory_order_relaxed);
+    counter_set(&pages.is_asking, pages.folder >= 0);
     if (pages.folder < 0)
         opal_output_verbose(10, ompi_pml_base_framework.framework_output,
                             "multilane: the pages of the job are not brought together in %s: %s",
@@ -240,7 +216,7 @@ static void asking_begin(uint32_t number)
 
 static void others_ask(void)
 {
-    const struct wire_page_ask ask = {.number = number_asked()};
+    const struct wire_page_ask ask = {.number = (uint32_t) counter_read(&pages.number)};
     for (int i = 0; i < ASKED_IN_A_LOOK && pages.next < multilane.local_peer_count; i++) {
         uint32_t rank = pages.next++;
         opal_process_name_t name = {.jobid = multilane.me.jobid, .vpid = rank};
@@ -255,12 +231,12 @@ static void others_ask(void)
 bool job_pages_asked(struct peer *peer, const struct wire_page_ask *ask)
 {
     OPAL_THREAD_LOCK(&pages_lock);
-    uint32_t count = asker_count(), i = 0;
+    uint64_t count = counter_read(&pages.asker_count), i = 0;
     while (i < count && pages.askers[i].peer != peer)
         i++;
-    if (is_open() && i < ASKERS) { /* of one peer the last question counts */
+    if (counter_read(&pages.is_open) && i < ASKERS) { /* of one peer the last question counts */
         pages.askers[i] = (struct asker){peer, ask->number};
-        asker_count_set(i < count ? count : count + 1);
+        counter_set(&pages.asker_count, i < count ? count : count + 1);
     }
     OPAL_THREAD_UNLOCK(&pages_lock);
     return true;
@@ -308,13 +284,13 @@ static void answer(const struct asker *asker)
 static void askers_answer(void)
 {
     struct asker asker;
-    uint32_t left;
+    uint64_t left;
     do {
         OPAL_THREAD_LOCK(&pages_lock);
-        left = asker_count();
+        left = counter_read(&pages.asker_count);
         if (left) {
             asker = pages.askers[left - 1];
-            asker_count_set(left - 1);
+            counter_set(&pages.asker_count, left - 1);
         }
         OPAL_THREAD_UNLOCK(&pages_lock);
         if (left)
@@ -350,7 +326,8 @@ bool job_pages_came(struct peer *peer, const struct wire_page *part)
         return false;
     OPAL_THREAD_LOCK(&pages_lock);
     /* Else it answers an earlier tool, or comes when MPI ends here. */
-    if (pages.parts && part->number == number_asked() && part->rank < multilane.local_peer_count)
+    if (pages.parts && part->number == counter_read(&pages.number) &&
+        part->rank < multilane.local_peer_count)
         part_add(&pages.parts[part->rank], peer, part);
     OPAL_THREAD_UNLOCK(&pages_lock);
     return true;
@@ -361,14 +338,17 @@ bool job_pages_came(struct peer *peer, const struct wire_page *part)
 void job_pages_look(void)
 {
     uint32_t asked = own_page_asks();
-    if (!is_open() || OPAL_LIKELY(asked == number_asked() && asker_count() == 0 && !is_asking()) ||
+    if (!counter_read(&pages.is_open) ||
+        OPAL_LIKELY(asked == counter_read(&pages.number) && counter_read(&pages.asker_count) == 0 &&
+                    !counter_read(&pages.is_asking)) ||
         atomic_exchange_explicit(&pages.inside, true, memory_order_acquire)) /* the next thread */
         return;
-    if (asked != number_asked())
+    if (asked != counter_read(&pages.number))
         asking_begin(asked);
-    if (is_asking())
+    if (counter_read(&pages.is_asking))
         others_ask();
-    if (is_asking() && pages.next == multilane.local_peer_count && ++pages.looks > LOOKS_MOST) {
+    if (counter_read(&pages.is_asking) && pages.next == multilane.local_peer_count &&
+        ++pages.looks > LOOKS_MOST) {
         OPAL_THREAD_LOCK(&pages_lock);
         asking_end();
         OPAL_THREAD_UNLOCK(&pages_lock);

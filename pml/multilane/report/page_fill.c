@@ -135,7 +135,7 @@ static bool is_busy(const struct lane *lane)
     double unused;
     if (!lane->extension && btl_is_of_sockets(lane->btl))
         return true; /* tcp does not tell */
-    return speed_load(&lane->copy_speed.sent) > speed_load(&lane->copy_speed.seen) ||
+    return counter_read(&lane->copy_speed.sent) > counter_read(&lane->copy_speed.seen) ||
            lane_under_way(lane, 0, &unused) > 0;
 }
 
