@@ -151,9 +151,7 @@ struct calibration {
 
 struct placed_peer {
     int rank;
-    enum profile_placement placement;
-    struct model_lane lanes[MODEL_LANES_MAX];
-    uint32_t lane_count;
+    struct traffic_lanes to;
 };
 
 /* One peer for each placement: the first rank that is there. */
@@ -165,11 +163,10 @@ static int placed_peers_find(const struct traffic *traffic,
         struct placed_peer *peer = &peers[count];
         bool is_new = true;
         peer->rank = rank;
-        peer->lane_count = MODEL_LANES_MAX;
-        if (traffic->pml->lanes(rank, peer->lanes, &peer->lane_count, &peer->placement) != 0)
+        if (!traffic_lanes_read(traffic, rank, &peer->to))
             continue;
         for (int i = 0; i < count; i++)
-            is_new = is_new && peers[i].placement != peer->placement;
+            is_new = is_new && peers[i].to.placement != peer->to.placement;
         count += is_new && count < PROFILE_PLACEMENTS;
         if (count == PROFILE_PLACEMENTS)
             break;
@@ -209,10 +206,10 @@ static void lane_measure(struct calibration *calibration, const struct placed_pe
                          uint32_t index, double seconds)
 {
     struct lane_file *profile = &calibration->profile;
-    struct lane_result result = {.lane = peer->lanes[index]};
+    struct lane_result result = {.lane = peer->to.lanes[index]};
     char *name = result.lane.name;
-    snprintf(name, sizeof(result.lane.name), "%.32s@%s", peer->lanes[index].name,
-             profile_placement_name(peer->placement));
+    snprintf(name, sizeof(result.lane.name), "%.32s@%s", peer->to.lanes[index].name,
+             profile_placement_name(peer->to.placement));
     result.lane.group = 0;
     if (profile->lane_count == MODEL_LANES_MAX) {
         complain(name, ": a profile holds 16 lanes; this one is left out");
@@ -239,10 +236,10 @@ static void together_measure(struct calibration *calibration, const struct place
 {
     struct lane_file *profile = &calibration->profile;
     double alone = 0;
-    const char *name = profile_placement_name(peer->placement);
-    if (peer->lane_count < 2)
+    const char *name = profile_placement_name(peer->to.placement);
+    if (peer->to.count < 2)
         return;
-    for (uint32_t i = 0; i < peer->lane_count; i++)
+    for (uint32_t i = 0; i < peer->to.count; i++)
         alone += measure_bandwidth(&calibration->traffic, peer->rank, UINT32_C(1) << i);
     double together = measure_bandwidth(&calibration->traffic, peer->rank, 0);
     printf("\nall lanes at %s together: %.3g GB/s, alone in sum %.3g GB/s\n", name, together / 1e9,
@@ -266,9 +263,9 @@ static void measure_all(struct calibration *calibration)
     int count = peers ? placed_peers_find(&calibration->traffic, peers) : 0;
     double lanes = 0, seconds = calibration->options.effort.seconds;
     for (int i = 0; i < count; i++)
-        lanes += peers[i].lane_count;
+        lanes += peers[i].to.count;
     for (int i = 0; i < count; i++)
-        for (uint32_t j = 0; j < peers[i].lane_count; j++)
+        for (uint32_t j = 0; j < peers[i].to.count; j++)
             lane_measure(calibration, &peers[i], j, seconds / lanes);
     for (int i = 0; i < count; i++)
         together_measure(calibration, &peers[i]);
@@ -366,9 +363,7 @@ static const struct multilane_measure *interface_find(void)
 /* Why nothing can be measured in this job; null: it can. */
 static const char *refuse(const struct traffic *traffic)
 {
-    struct model_lane lanes[MODEL_LANES_MAX];
-    enum profile_placement placement;
-    uint32_t count = MODEL_LANES_MAX;
+    struct traffic_lanes lanes;
     if (traffic->ranks < 2)
         return "it takes two ranks: mpirun -n 2";
     if (!traffic->pml)
@@ -376,23 +371,18 @@ static const char *refuse(const struct traffic *traffic)
                "--mca pml multilane, and see that its components are found "
                "(share/multilane/env.sh)";
     /* The component may be loaded and another one selected. */
-    if (traffic->pml->lanes(traffic->rank ? 0 : 1, lanes, &count, &placement) != 0)
+    if (!traffic_lanes_read(traffic, traffic->rank ? 0 : 1, &lanes))
         return "no lane leads to the other ranks; is --mca pml another one than multilane?";
     return NULL;
 }
 
 static void lanes_list(const struct traffic *traffic)
 {
-    struct model_lane lanes[MODEL_LANES_MAX];
-    enum profile_placement placement;
-    for (int rank = 1; rank < traffic->ranks; rank++) {
-        uint32_t count = MODEL_LANES_MAX;
-        if (traffic->pml->lanes(rank, lanes, &count, &placement) != 0)
-            continue;
-        for (uint32_t i = 0; i < count; i++)
-            printf("lane %s to rank %d (%s)\n", lanes[i].name, rank,
-                   profile_placement_name(placement));
-    }
+    struct traffic_lanes to;
+    for (int rank = 1; rank < traffic->ranks; rank++)
+        for (uint32_t i = 0; traffic_lanes_read(traffic, rank, &to) && i < to.count; i++)
+            printf("lane %s to rank %d (%s)\n", to.lanes[i].name, rank,
+                   profile_placement_name(to.placement));
 }
 
 int main(int argc, char **argv)

@@ -196,13 +196,10 @@ static void lane_test(const struct lane_pair *pair, uint32_t lane, struct lane_r
 
 static void names_read(const struct lane_pair *pair, struct lane_names *names)
 {
-    struct model_lane lanes[MODEL_LANES_MAX];
-    enum profile_placement placement;
-    names->count = MODEL_LANES_MAX;
-    if (pair->traffic->pml->lanes(pair->peer, lanes, &names->count, &placement) != 0)
-        names->count = 0;
+    struct traffic_lanes to;
+    names->count = traffic_lanes_read(pair->traffic, pair->peer, &to) ? to.count : 0;
     for (uint32_t i = 0; i < names->count; i++)
-        memcpy(names->names[i], lanes[i].name, sizeof(lanes[i].name));
+        memcpy(names->names[i], to.lanes[i].name, sizeof(to.lanes[i].name));
 }
 
 bool lane_names_are_like(const char *one, const char *other)
