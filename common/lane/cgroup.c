@@ -26,7 +26,7 @@ static double memory_of_group(const char *folder)
     char text[64];
     unsigned long long bytes;
 
-    if (!kernel_text(text, sizeof(text), "%s/memory.max", folder))
+    if (kernel_text(text, sizeof(text), "%s/memory.max", folder) < 0)
         (void) kernel_text(text, sizeof(text), "%s/memory.limit_in_bytes", folder);
     return sscanf(text, "%llu", &bytes) == 1 ? (double) bytes : INFINITY;
 }
@@ -44,9 +44,9 @@ static double quota_of_group(const char *folder)
 {
     char text[64], period[64];
 
-    if (kernel_text(text, sizeof(text), "%s/cpu.max", folder))
+    if (kernel_text(text, sizeof(text), "%s/cpu.max", folder) >= 0)
         return quota_parse(text, text + strcspn(text, " "));
-    if (!kernel_text(text, sizeof(text), "%s/cpu.cfs_quota_us", folder))
+    if (kernel_text(text, sizeof(text), "%s/cpu.cfs_quota_us", folder) < 0)
         return INFINITY;
     (void) kernel_text(period, sizeof(period), "%s/cpu.cfs_period_us", folder);
     return quota_parse(text, period);

@@ -43,7 +43,7 @@ static void children_add(pid_t launcher, const char *thread, struct processors *
 {
     char *text = malloc(CHILDREN_BYTES), *rest = text, *word;
     bool good = text && kernel_text(text, CHILDREN_BYTES, "/proc/%d/task/%s/children",
-                                    (int) launcher, thread);
+                                    (int) launcher, thread) > 0;
 
     while (good && (word = strsep(&rest, " ")))
         if (*word)
@@ -69,9 +69,9 @@ static bool has_variable(const char *environment, size_t bytes, const char *name
 static bool is_wrapper(pid_t pid)
 {
     char *environment = malloc(ENVIRONMENT_BYTES);
-    ssize_t bytes =
-        environment ? kernel_bytes(environment, ENVIRONMENT_BYTES, "/proc/%d/environ", (int) pid)
-                    : -1;
+    ssize_t bytes = environment
+                        ? kernel_text(environment, ENVIRONMENT_BYTES, "/proc/%d/environ", (int) pid)
+                        : -1;
     bool is_one = bytes > 0 && has_variable(environment, (size_t) bytes, "PMIX_NAMESPACE") &&
                   has_variable(environment, (size_t) bytes, "PMIX_RANK");
 

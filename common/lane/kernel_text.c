@@ -21,20 +21,11 @@ static ssize_t text_read(char *text, size_t size, const char *format, va_list ar
     return got;
 }
 
-bool kernel_text(char *text, size_t size, const char *path, ...)
+ssize_t kernel_text(char *text, size_t size, const char *path, ...)
 {
     va_list arguments;
     va_start(arguments, path);
-    bool is_read = text_read(text, size, path, arguments) >= 0;
-    va_end(arguments);
-    return is_read;
-}
-
-ssize_t kernel_bytes(char *bytes, size_t size, const char *path, ...)
-{
-    va_list arguments;
-    va_start(arguments, path);
-    ssize_t got = text_read(bytes, size, path, arguments);
+    ssize_t got = text_read(text, size, path, arguments);
     va_end(arguments);
     return got;
 }

@@ -7,15 +7,11 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What one read gives of all that fits, as a text that ends; the path is given as to printf. False,
- * and an empty text: it cannot be read. */
-__attribute__((format(printf, 3, 4))) bool kernel_text(char *text, size_t size, const char *path,
-                                                       ...);
-
-/* As kernel_text; returns how many bytes were read, of files that hold zeros; -1: it cannot be
+/* What one read gives of all that fits, as a text that ends; the path is given as to printf. How
+ * many bytes that is, zeros among them in some files; below 0, and an empty text: it cannot be
  * read. */
-__attribute__((format(printf, 3, 4))) ssize_t kernel_bytes(char *bytes, size_t size,
-                                                           const char *path, ...);
+__attribute__((format(printf, 3, 4))) ssize_t kernel_text(char *text, size_t size, const char *path,
+                                                          ...);
 
 /* What /proc/PID/stat says behind the program's name: first the process's state, a letter. Null: it
  * cannot be read. */
@@ -24,7 +20,8 @@ const char *kernel_process(int pid, char *text, size_t size);
 /* The process that has started that one; 0: it cannot be read. */
 int kernel_parent(int pid);
 
-/* As kernel_text, of its first line alone, without the end of the line. */
+/* As kernel_text, of its first line alone, without the end of the line. False: it cannot be read.
+ */
 __attribute__((format(printf, 3, 4))) bool kernel_line(char *line, size_t size, const char *path,
                                                        ...);
 

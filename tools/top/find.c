@@ -34,13 +34,20 @@ static void stat_sample(int pid, struct sample *sample)
     sample->cpu_ticks = user + system;
 }
 
-static void swap_sample(int pid, struct sample *sample)
+/* What /proc/PID/status says behind that word; empty: nothing. */
+static struct words status_of(int pid, const char *word)
 {
     char text[4096];
-    unsigned long long swapped;
     (void) kernel_text(text, sizeof(text), "/proc/%d/status", pid);
-    const char *line = strstr(text, "\nVmSwap:");
-    sample->swapped_kb = line && sscanf(line, " VmSwap: %llu", &swapped) == 1 ? swapped : 0;
+    const char *line = strstr(text, words_of("\n%s:", word).text);
+    return words_of("%.*s", line ? (int) strcspn(line + 1, "\n") : 0, line ? line + 1 : "");
+}
+
+static void swap_sample(int pid, struct sample *sample)
+{
+    unsigned long long swapped;
+    bool is_known = sscanf(status_of(pid, "VmSwap").text, "VmSwap: %llu", &swapped) == 1;
+    sample->swapped_kb = is_known ? swapped : 0;
 }
 
 static void threads_sample(int pid, struct sample *sample)
@@ -60,18 +67,13 @@ static void threads_sample(int pid, struct sample *sample)
         closedir(folder);
 }
 
-/* A child that a rank has forked has its descriptors too, and is no rank. */
+/* A child that a rank has forked has its descriptors too, and is no rank. The last of its numbers
+ * is that in its own namespace. */
 static bool is_owner(int pid, const struct page *page)
 {
-    char text[4096];
-    int last = pid, length;
-    (void) kernel_text(text, sizeof(text), "/proc/%d/status", pid);
-    const char *line = strstr(text, "\nNSpid:");
-    if (line)
-        for (line += strlen("\nNSpid:"); *line && *line != '\n'; line += length)
-            if (sscanf(line, " %d%n", &last, &length) != 1)
-                break;
-    return last == page->pid;
+    const struct words numbers = status_of(pid, "NSpid");
+    const char *last = strrchr(numbers.text, '\t');
+    return (last ? atoi(last) : pid) == page->pid;
 }
 
 enum page_found sample_read(int pid, struct sample *sample, struct model_error *why)

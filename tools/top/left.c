@@ -4,13 +4,11 @@
 #include "tools/top/left.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "common/lane/whole_file.h"
 #include "common/report/page_text.h"
 
 static bool is_file_name(const char *name)
@@ -90,15 +88,14 @@ static bool file_load(const char *path, struct ranks *ranks, struct left *left,
                       struct model_error *error)
 {
     struct model_error why;
-    struct page_file *file = malloc(sizeof(*file) + 1); /* one more byte: it is too long */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t got = file && fd >= 0 ? read(fd, file, sizeof(*file) + 1) : -1;
-    bool is_good = got < 0 ? model_fail(&why, "%s", file ? strerror(errno) : "no memory")
-                           : file_take(file, (size_t) got, ranks, left, &why);
-    if (fd >= 0)
-        close(fd);
+    bool is_absent;
+    size_t bytes;
+    struct page_file *file = (void *) whole_file_read(
+        path, (struct whole_file_rule){sizeof(*file), false}, &bytes, &is_absent, error);
+    bool is_good = file && (file_take(file, bytes, ranks, left, &why) ||
+                            model_fail(error, "%.700s: %.300s", path, why.text));
     free(file);
-    return is_good || model_fail(error, "%.700s: %.300s", path, why.text);
+    return is_good;
 }
 
 /* A file that cannot be used is named, and hides no other. */
