@@ -236,19 +236,20 @@ bool attribute_is_key(const char *name)
 bool attribute_read(const char *name, const char *value, struct attribute_values *out,
                     struct model_error *why)
 {
-    struct model_lane_range parts;
+    int parts = 0; /* in which the user's key is divided */
     double read;
     *out = (struct attribute_values){.way = split_way(&name)};
     if (!number_parse_real(value, &read, why))
         return false;
-    bool is_whole = model_attribute_set(&parts, name, read);
+    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
+        parts += !strcmp(name, model_attributes[i].user_key);
     for (int i = 0; i < MODEL_ATTRIBUTES; i++) {
         if (!is_set_by(i, name))
             continue;
         if (!model_attribute_check((enum model_attribute) i, read, why))
             return false;
         out->is_given[i] = true;
-        out->values[i] = is_whole ? model_attribute_of(&parts, i) : read;
+        out->values[i] = parts ? read / parts : read;
     }
     /* What a profile writes where bytes cost nothing that could be measured. */
     if (out->values[MODEL_BANDWIDTH] >= LANE_FILE_BANDWIDTH_MOST)

@@ -32,17 +32,6 @@ const char *model_attribute_name(enum model_attribute attribute)
     return attribute < MODEL_ATTRIBUTES ? model_attributes[attribute].key : "unknown";
 }
 
-bool model_attribute_set(struct model_lane_range *range, const char *user_key, double value)
-{
-    int parts = 0;
-    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
-        parts += !strcmp(model_attributes[i].user_key, user_key);
-    for (int i = 0; i < MODEL_ATTRIBUTES; i++)
-        if (!strcmp(model_attributes[i].user_key, user_key))
-            *model_attribute_in(range, i) = value / parts;
-    return parts > 0;
-}
-
 bool model_attribute_shares_key(int attribute)
 {
     for (int i = 0; i < attribute; i++)

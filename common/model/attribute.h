@@ -53,9 +53,6 @@ static inline double model_attribute_of(const struct model_lane_range *range, in
 
 const char *model_attribute_name(enum model_attribute attribute);
 
-/* Sets what the user's key stands for, in such a range. False: there is no such key. */
-bool model_attribute_set(struct model_lane_range *range, const char *user_key, double value);
-
 /* Has its row the user's key of a row before it? Walks over the user's keys leave it out. */
 bool model_attribute_shares_key(int attribute);
 
