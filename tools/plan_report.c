@@ -205,29 +205,9 @@ void plan_text_predictions(FILE *out, const struct plan_report *report)
 
 /* --- for programs ----------------------------------------------------------------------------- */
 
-static void json_size(FILE *out, const char *key, uint64_t bytes)
+static struct words json_size(uint64_t bytes)
 {
-    if (bytes == UINT64_MAX)
-        fprintf(out, "\"%s\": null", key);
-    else
-        fprintf(out, "\"%s\": %" PRIu64, key, bytes);
-}
-
-static void json_value(FILE *out, const char *key, double value)
-{
-    fprintf(out, "\"%s\": ", key);
-    json_real(out, value);
-}
-
-static void json_terms(FILE *out, const struct equation_terms *terms)
-{
-    fputs("\"terms\": {", out);
-    for (int i = 0; i < EQUATION_TERMS; i++) {
-        const struct equation_term *row = &equation_term_rows[i];
-        fputs(i ? ", " : "", out);
-        json_value(out, row->key, equation_term_of(terms, row));
-    }
-    fputc('}', out);
+    return bytes == UINT64_MAX ? words_of("null") : words_of("%" PRIu64, bytes);
 }
 
 static void json_equation(FILE *out, const struct equation_range *range, int variant)
@@ -238,24 +218,24 @@ static void json_equation(FILE *out, const struct equation_range *range, int var
             equation_kind_name(result->kind));
     if (result->kind == EQUATION_AT || result->kind == EQUATION_BELOW)
         fprintf(out, "\"bytes\": %" PRIu64 ", ", result->bytes);
-    fprintf(out, "\"beyond\": %s, \"first_bytes\": %" PRIu64 ", ",
-            result->beyond ? "true" : "false", range->first_bytes);
-    json_size(out, "last_bytes", range->last_bytes);
-    fputs(", ", out);
-    json_terms(out, &result->terms);
-    fputc('}', out);
+    fprintf(out, "\"beyond\": %s, \"first_bytes\": %" PRIu64 ", \"last_bytes\": %s, \"terms\": {",
+            result->beyond ? "true" : "false", range->first_bytes,
+            json_size(range->last_bytes).text);
+    for (int i = 0; i < EQUATION_TERMS; i++) {
+        const struct equation_term *row = &equation_term_rows[i];
+        fprintf(out, "%s\"%s\": %s", i ? ", " : "", row->key,
+                json_real(equation_term_of(&result->terms, row)).text);
+    }
+    fputs("}}", out);
 }
 
 static void json_lanes(FILE *out, const struct plan_report *report, const struct plan_entry *entry)
 {
     fputs("\"lanes\": [", out);
-    for (uint32_t i = 0; i < entry->lane_count; i++) {
-        fputs(i ? ", {\"name\": " : "{\"name\": ", out);
-        json_text(out, report->input->lanes[entry->lanes[i]].name);
-        fputs(", ", out);
-        json_value(out, "share", (double) entry->weights[i] / PLAN_WEIGHT_ONE);
-        fputc('}', out);
-    }
+    for (uint32_t i = 0; i < entry->lane_count; i++)
+        fprintf(out, "%s{\"name\": %s, \"share\": %s}", i ? ", " : "",
+                json_text(report->input->lanes[entry->lanes[i]].name).text,
+                json_real((double) entry->weights[i] / PLAN_WEIGHT_ONE).text);
     fputc(']', out);
     if (entry->chooses)
         fprintf(out, ", \"copied\": %s", entry->copies ? "true" : "false");
@@ -264,18 +244,18 @@ static void json_lanes(FILE *out, const struct plan_report *report, const struct
 static void json_plan(FILE *out, const struct plan_report *report)
 {
     const struct plan_input *input = report->input;
-    fprintf(out, ",\n \"operation\": \"%s\", \"buffer\": \"%s\", \"view\": \"%s\", ",
+    fprintf(out,
+            ",\n \"operation\": \"%s\", \"buffer\": \"%s\", \"view\": \"%s\", \"d\": %s,\n "
+            "\"note\": %s,\n \"plan\": [",
             model_operation_name(input->around.operation), model_buffer_name(input->around.buffer),
-            input->view == COST_OF_MESSAGE ? "message" : "stream");
-    json_value(out, "d", input->around.bias);
-    fputs(",\n \"note\": ", out);
-    json_text(out, report->plan->note);
-    fputs(",\n \"plan\": [", out);
+            input->view == COST_OF_MESSAGE ? "message" : "stream",
+            json_real(input->around.bias).text, json_text(report->plan->note).text);
     for (uint32_t i = 0; i < report->plan->entry_count; i++) {
         const struct plan_entry *entry = &report->plan->entries[i];
-        fprintf(out, "%s\n  {\"first_bytes\": %" PRIu64 ", ", i ? "," : "", entry->first_bytes);
-        json_size(out, "last_bytes", entry->largest_bytes);
-        fprintf(out, ", \"protocol\": \"%s\", ", entry->protocol->name);
+        fprintf(out,
+                "%s\n  {\"first_bytes\": %" PRIu64 ", \"last_bytes\": %s, \"protocol\": \"%s\", ",
+                i ? "," : "", entry->first_bytes, json_size(entry->largest_bytes).text,
+                entry->protocol->name);
         if (i)
             fprintf(out, "\"decided_by\": \"%s\", ", plan_decider_name(entry->decided_by));
         json_lanes(out, report, entry);

@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes values of JSON. */
+/* Values of JSON. */
 #include "common/report/json.h"
 
 #include <math.h>
+#include <stdio.h>
 
-#include "common/model/number.h"
+#define ESCAPED_CHARS 6 /* of one byte, at most */
 
-void json_text(FILE *file, const char *text)
+struct json_text json_text(const char *text)
 {
-    fputc('"', file);
-    for (; *text; text++) {
+    struct json_text json = {"\""};
+    size_t length = 1;
+    for (; *text && length + ESCAPED_CHARS + 2 <= sizeof(json.text); text++) {
         unsigned char c = (unsigned char) *text;
         if (c < 0x20 || c == '"' || c == '\\')
-            fprintf(file, "\\u%04x", c);
+            length += (size_t) snprintf(json.text + length, ESCAPED_CHARS + 1, "\\u%04x", c);
         else
-            fputc(c, file);
+            json.text[length++] = *text;
     }
-    fputc('"', file);
+    json.text[length] = '"';
+    return json;
 }
 
-void json_real(FILE *file, double value)
+struct words json_real(double value)
 {
-    fputs(isfinite(value) ? number_real(value).text : "null", file);
+    return isfinite(value) ? number_real(value) : words_of("null");
 }

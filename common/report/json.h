@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What of JSON is easily written wrong. */
+/* What of JSON is easily written wrong, for one call: json_text(name).text. */
 #ifndef COMMON_REPORT_JSON_H
 #define COMMON_REPORT_JSON_H
 
-#include <stdio.h>
+#include "common/model/number.h"
 
-/* In quotes, with what has to be escaped. Bytes that are no ASCII stay as they are. */
-void json_text(FILE *file, const char *text);
+struct json_text {
+    char text[8192];
+};
+
+/* In quotes, with what has to be escaped. Bytes that are no ASCII stay as they are. What does not
+ * fit is left out. */
+struct json_text json_text(const char *text);
 
 /* Exactly; null where it is infinite or no number, which JSON does not know. */
-void json_real(FILE *file, double value);
+struct words json_real(double value);
 
 #endif

@@ -53,10 +53,11 @@ void replay_json(FILE *out, const struct recording *recording, const struct repl
             recording->is_cut ? "true" : "false", result->took_s, result->takes_s);
     for (uint32_t i = 0; i < recording->rank_count; i++) {
         const struct replay_rank *rank = &result->ranks[i];
-        fprintf(out, "%s\n  {\"node\": ", i ? "," : "");
-        json_text(out, recording->ranks[i].head.host);
-        fprintf(out, ", \"computes_s\": %.9f, \"recorded_s\": %.9f, \"takes_s\": %.9f}",
-                rank->computes_s, rank->waited_s, rank->waits_s);
+        fprintf(out,
+                "%s\n  {\"node\": %s, \"computes_s\": %.9f, \"recorded_s\": %.9f, \"takes_s\": "
+                "%.9f}",
+                i ? "," : "", json_text(recording->ranks[i].head.host).text, rank->computes_s,
+                rank->waited_s, rank->waits_s);
     }
     fputs("]}\n", out);
 }

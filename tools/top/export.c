@@ -11,12 +11,9 @@ typedef unsigned long long number;
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
-static void json_process(FILE *file, const struct page_process *name)
+static struct words json_process(const struct page_process *name)
 {
-    if (name->rank == PAGE_ANY_RANK)
-        fprintf(file, "null");
-    else
-        fprintf(file, "%u", name->rank);
+    return name->rank == PAGE_ANY_RANK ? words_of("null") : words_of("%u", name->rank);
 }
 
 static void json_request(FILE *file, const struct page_request *row)
@@ -24,11 +21,11 @@ static void json_request(FILE *file, const struct page_request *row)
     static const char *const kinds[PAGE_REQUEST_KINDS] = {"receive", "send", "probe", "other"};
     static const char *const stages[PAGE_STAGES] = {"unknown",   "unmatched", "moving",
                                                     "announced", "no credit", "no room"};
-    fprintf(file, "{\"kind\": \"%s\", \"stage\": \"%s\", \"peer\": ", kinds[row->kind],
-            stages[row->stage]);
-    json_process(file, &row->peer);
-    fprintf(file, ", \"tag\": %d, \"communicator\": \"%s\", \"bytes\": %llu, \"left\": %llu}",
-            row->tag, row->comm.name, (number) row->bytes, (number) row->left);
+    fprintf(file,
+            "{\"kind\": \"%s\", \"stage\": \"%s\", \"peer\": %s, \"tag\": %d, "
+            "\"communicator\": \"%s\", \"bytes\": %llu, \"left\": %llu}",
+            kinds[row->kind], stages[row->stage], json_process(&row->peer).text, row->tag,
+            row->comm.name, (number) row->bytes, (number) row->left);
 }
 
 static void json_waits(FILE *file, const struct rank *rank)
@@ -85,12 +82,10 @@ static void json_messages(FILE *file, const char *name, const struct page_messag
                           uint32_t count, uint32_t total)
 {
     fprintf(file, ",\n     \"%s\": {\"total\": %u, \"first\": [", name, total);
-    for (uint32_t i = 0; i < count; i++) {
-        fprintf(file, "%s{\"peer\": ", i ? ", " : "");
-        json_process(file, &rows[i].peer);
-        fprintf(file, ", \"tag\": %d, \"communicator\": \"%s\", \"bytes\": %llu}", rows[i].tag,
-                rows[i].comm.name, (number) rows[i].bytes);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        fprintf(file, "%s{\"peer\": %s, \"tag\": %d, \"communicator\": \"%s\", \"bytes\": %llu}",
+                i ? ", " : "", json_process(&rows[i].peer).text, rows[i].tag, rows[i].comm.name,
+                (number) rows[i].bytes);
     fprintf(file, "]}");
 }
 
@@ -99,12 +94,12 @@ static void json_rank(FILE *file, const struct rank *rank, enum activity activit
     const struct page *page = &rank->second.page;
     fprintf(file,
             "    {\"job\": %u, \"rank\": %u, \"host\": \"%s\", \"pid\": %d, \"program\": \"%s\", "
-            "\"state\": \"%c\", \"does\": \"%s\", \"since_s\": %.3f, \"text\": ",
+            "\"state\": \"%c\", \"does\": \"%s\", \"since_s\": %.3f, \"text\": %s,\n     "
+            "\"rounds\": %llu, \"sent_messages\": %llu, \"sent_bytes\": %llu",
             page->me.job, page->me.rank, page->host, rank->pid, page->program, rank_state(rank),
-            rank_word(rank, activity), (double) rank_since_ns(rank, activity) * 1e-9);
-    json_text(file, rank_text(rank, activity).text);
-    fprintf(file, ",\n     \"rounds\": %llu, \"sent_messages\": %llu, \"sent_bytes\": %llu",
-            (number) page->rounds, (number) page->sent_messages, (number) page->sent_bytes);
+            rank_word(rank, activity), (double) rank_since_ns(rank, activity) * 1e-9,
+            json_text(rank_text(rank, activity).text).text, (number) page->rounds,
+            (number) page->sent_messages, (number) page->sent_bytes);
     json_waits(file, rank);
     json_peers(file, page);
     json_lanes(file, page);
@@ -126,9 +121,7 @@ static void json_causes(FILE *file, const struct ranks *ranks, const struct why 
                 cause_name(cause->kind));
         for (uint32_t j = 0; j < cause->rank_count; j++)
             fprintf(file, "%s%u", j ? ", " : "", ranks->list[cause->ranks[j]].second.page.me.rank);
-        fprintf(file, "], \"text\": ");
-        json_text(file, cause->words.text);
-        fprintf(file, "}");
+        fprintf(file, "], \"text\": %s}", json_text(cause->words.text).text);
     }
     fprintf(file, "],\n");
 }
@@ -184,10 +177,10 @@ static double metric_value(size_t metric, const struct rank *rank, enum activity
     return values[metric];
 }
 
-static void labels(FILE *file, const struct page *page)
+static struct words labels(const struct page *page)
 {
-    fprintf(file, "job=\"%u\",rank=\"%u\",host=\"%s\",program=\"%s\"", page->me.job, page->me.rank,
-            page->host, page->program);
+    return words_of("job=\"%u\",rank=\"%u\",host=\"%s\",program=\"%s\"", page->me.job,
+                    page->me.rank, page->host, page->program);
 }
 
 static void metric_head(FILE *file, const struct metric *metric)
@@ -214,9 +207,8 @@ static void lane_metric(FILE *file, const struct ranks *ranks, size_t metric)
             const struct page_lane *lane = &page->lanes[j];
             const number values[LANE_METRICS] = {lane->bytes, lane->down, lane->drained,
                                                  lane->worse};
-            fprintf(file, "multilane_%s{", lane_metrics[metric].name);
-            labels(file, page);
-            fprintf(file, ",lane=\"%s\"} %llu\n", lane->name, values[metric]);
+            fprintf(file, "multilane_%s{%s,lane=\"%s\"} %llu\n", lane_metrics[metric].name,
+                    labels(page).text, lane->name, values[metric]);
         }
     }
 }
@@ -234,9 +226,8 @@ static void waited_metric(FILE *file, const struct ranks *ranks)
                 const struct page_waited *row = &page->waited[j];
                 if (row->ns[kind] == 0)
                     continue;
-                fprintf(file, "multilane_waited_seconds_total{");
-                labels(file, page);
-                fprintf(file, ",peer=\"%lld\",kind=\"%s\"} %.3f\n",
+                fprintf(file, "multilane_%s{%s,peer=\"%lld\",kind=\"%s\"} %.3f\n", metric.name,
+                        labels(page).text,
                         row->peer.rank == PAGE_ANY_RANK ? -1LL : (long long) row->peer.rank,
                         page_waited_key(kind), (double) row->ns[kind] * 1e-9);
             }
@@ -247,12 +238,10 @@ void export_prometheus(FILE *file, const struct ranks *ranks, const struct why *
 {
     for (size_t m = 0; m < METRICS; m++) {
         metric_head(file, &metrics[m]);
-        for (size_t i = 0; i < ranks->count; i++) {
-            fprintf(file, "multilane_%s{", metrics[m].name);
-            labels(file, &ranks->list[i].second.page);
-            fprintf(file, "} %.15g\n",
+        for (size_t i = 0; i < ranks->count; i++)
+            fprintf(file, "multilane_%s{%s} %.15g\n", metrics[m].name,
+                    labels(&ranks->list[i].second.page).text,
                     metric_value(m, &ranks->list[i], why->standing.activities[i]));
-        }
     }
     for (size_t m = 0; m < LANE_METRICS; m++)
         lane_metric(file, ranks, m);

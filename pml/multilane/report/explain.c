@@ -3,6 +3,7 @@
 #include "report/report.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,11 +193,9 @@ static void troubles_of(struct peer *peer, void *with)
                     state, why);
             continue;
         }
-        fprintf(out->file, "%s{\"lane\": ", out->between);
-        json_text(out->file, class->lanes[i].name);
-        fprintf(out->file, ", \"rank\": %u, \"state\": \"%s\", \"why\": ", peer->name.vpid, state);
-        json_text(out->file, why);
-        fputs("}", out->file);
+        fprintf(out->file, "%s{\"lane\": %s, \"rank\": %u, \"state\": \"%s\", \"why\": %s}",
+                out->between, json_text(class->lanes[i].name).text, peer->name.vpid, state,
+                json_text(why).text);
         out->between = ", ";
     }
 }
@@ -210,11 +209,11 @@ static void print_troubles(FILE *file, const char *between)
 static void print_text(FILE *file)
 {
     struct plan_input input;
-    fprintf(file, "multilane: plans of rank %u and their use", multilane.me.vpid);
-    fprintf(file, " (%llu unexpected, %llu early messages received)\n",
-            (unsigned long long) counter_read(&multilane.unexpected_messages),
-            (unsigned long long) counter_read(&multilane.early_messages));
-    fprintf(file, "  %s\n  %s\n", used_profile_story(), used_history_story());
+    fprintf(file,
+            "multilane: plans of rank %u and their use (%" PRIu64 " unexpected, %" PRIu64
+            " early messages received)\n  %s\n  %s\n",
+            multilane.me.vpid, counter_read(&multilane.unexpected_messages),
+            counter_read(&multilane.early_messages), used_profile_story(), used_history_story());
     if (driver_is_loaded)
         fprintf(file, "  copies %s\n", device_costs_text().text);
     for (const struct peer_class *class = classes_first(); class; class = class->next) {
@@ -283,21 +282,19 @@ static void print_json_plan(FILE *file, const struct peer_class *class, int buff
     for (uint32_t i = 0; i < plan->entry_count; i++) {
         const struct plan_entry *entry = &plan->entries[i];
         const struct plan_use use = measured_use(&input, class, &planned->routes[i]);
-        fprintf(file, "%s{\"first\": %llu, \"last\": %llu, \"protocol\": \"%s\", ", i ? ", " : "",
-                (unsigned long long) entry->first_bytes, (unsigned long long) entry->largest_bytes,
-                entry->protocol->name);
+        fprintf(file, "%s{\"first\": %" PRIu64 ", \"last\": %" PRIu64 ", \"protocol\": \"%s\", ",
+                i ? ", " : "", entry->first_bytes, entry->largest_bytes, entry->protocol->name);
         if (i)
             fprintf(file, "\"decided_by\": \"%s\", ", plan_decider_name(entry->decided_by));
         print_json_lanes(file, class, entry);
         fprintf(file, "\"predicted_s\": %.9g, ", plan_time(&input, entry, plan_last_shown(entry)));
         if (use.samples)
             fprintf(file,
-                    "\"measured_s\": %.9g, \"measured_bytes\": %llu, \"ratio\": %.6g, "
-                    "\"samples\": %u, ",
-                    use.measured_s, (unsigned long long) use.measured_bytes, use.ratio,
-                    use.samples);
-        fprintf(file, "\"messages\": %llu, \"bytes\": %llu}", (unsigned long long) use.messages,
-                (unsigned long long) use.bytes);
+                    "\"measured_s\": %.9g, \"measured_bytes\": %" PRIu64
+                    ", \"ratio\": %.6g, \"samples\": %u, ",
+                    use.measured_s, use.measured_bytes, use.ratio, use.samples);
+        fprintf(file, "\"messages\": %" PRIu64 ", \"bytes\": %" PRIu64 "}", use.messages,
+                use.bytes);
     }
     fprintf(file, "]}");
 }
@@ -309,14 +306,13 @@ static void print_json_range(FILE *file, const struct peer_class *class, int ind
     const struct model_lane_range *range = &lane->cost[way].ranges[number];
     double seen_bytes_s = seen_at(class, index, (enum model_way) way, number);
     struct cost_line registration = model_registration(lane, range, around);
-    fprintf(file, "{\"lane\": ");
-    json_text(file, lane->name);
     fprintf(file,
-            ", \"way\": \"%s\", \"last\": %llu, \"latency_s\": %.9g, \"overhead_send_s\": %.9g, "
-            "\"overhead_receive_s\": %.9g, \"bandwidth_bytes_s\": ",
-            model_way_name((enum model_way) way), (unsigned long long) range->largest_bytes,
-            range->latency_s, range->overhead_send_s, range->overhead_receive_s);
-    json_real(file, range->bandwidth_bytes_s);
+            "{\"lane\": %s, \"way\": \"%s\", \"last\": %" PRIu64
+            ", \"latency_s\": %.9g, \"overhead_send_s\": %.9g, \"overhead_receive_s\": %.9g, "
+            "\"bandwidth_bytes_s\": %s",
+            json_text(lane->name).text, model_way_name((enum model_way) way), range->largest_bytes,
+            range->latency_s, range->overhead_send_s, range->overhead_receive_s,
+            json_real(range->bandwidth_bytes_s).text);
     if (seen_bytes_s > 0)
         fprintf(file, ", \"seen_bytes_s\": %.9g", seen_bytes_s);
     fprintf(file, ", \"reg_cost_s\": %.9g, \"reg_growth_s_byte\": %.9g, \"given_by\": {",
@@ -344,12 +340,12 @@ static void print_json_attributes(FILE *file, const struct peer_class *class)
 
 static void print_json(FILE *file)
 {
-    fprintf(file, "{\"rank\": %u, \"unexpected\": %llu, \"early\": %llu, \"measured\": ",
-            multilane.me.vpid, (unsigned long long) counter_read(&multilane.unexpected_messages),
-            (unsigned long long) counter_read(&multilane.early_messages));
-    json_text(file, used_profile_story());
-    fprintf(file, ", \"history\": ");
-    json_text(file, used_history_story());
+    fprintf(file,
+            "{\"rank\": %u, \"unexpected\": %" PRIu64 ", \"early\": %" PRIu64
+            ", \"measured\": %s, \"history\": %s",
+            multilane.me.vpid, counter_read(&multilane.unexpected_messages),
+            counter_read(&multilane.early_messages), json_text(used_profile_story()).text,
+            json_text(used_history_story()).text);
     if (driver_is_loaded)
         fprintf(file, ", \"device_copies\": \"%s\"", device_costs_text().text);
     const char *between = "";
