@@ -52,14 +52,13 @@ static void print_term(FILE *out, const char *name, double value, const char *un
 
 static void print_times(FILE *out, const struct equation_result *result)
 {
-    char name[40];
     if (result->kind != EQUATION_AT && result->kind != EQUATION_BELOW)
         return;
     print_term(out, "num/den =", result->terms.num_s / result->terms.den_s_byte, "");
-    snprintf(name, sizeof name, "etime(%" PRIu64 ") =", result->bytes);
-    print_term(out, name, equation_eager_time(&result->terms, result->bytes), " s");
-    snprintf(name, sizeof name, "rtime(%" PRIu64 ") =", result->bytes);
-    print_term(out, name, equation_rndv_time(&result->terms, result->bytes), " s");
+    print_term(out, words_of("etime(%" PRIu64 ") =", result->bytes).text,
+               equation_eager_time(&result->terms, result->bytes), " s");
+    print_term(out, words_of("rtime(%" PRIu64 ") =", result->bytes).text,
+               equation_rndv_time(&result->terms, result->bytes), " s");
 }
 
 static void print_terms(FILE *out, const struct equation_result *result)
@@ -93,12 +92,11 @@ static void print_job(FILE *out, const struct plan_report *report, int variant)
 void plan_text_equations(FILE *out, const struct plan_report *report,
                          const struct equation_range *ranges, uint32_t count)
 {
-    char text[EQUATION_RESULT_CHARS];
     for (int variant = 0; variant < EQUATION_VARIANTS; variant++) {
         for (uint32_t i = 0; i < count; i++) {
             const struct equation_result *result = &ranges[i].result[variant];
             fprintf(out, "%s %s", equation_variant_name((enum equation_variant) variant),
-                    equation_print(result, text));
+                    equation_print(result).text);
             if (count > 1)
                 fprintf(out, " (attributes of sizes %s to %s)",
                         number_size(ranges[i].first_bytes).text,

@@ -17,6 +17,7 @@
 
 #include "common/lane/cgroup.h"
 #include "common/lane/kernel_text.h"
+#include "common/model/number.h"
 
 #define CPUS_MAX          8192
 #define CHILDREN_BYTES    65536
@@ -94,11 +95,9 @@ static pid_t launcher_find(void)
  * are not found, or not started yet, what the launcher may run on stands for them. */
 static void neighbours_add(struct processors *found, pid_t launcher, uint32_t processes)
 {
-    char path[64];
     struct dirent *thread;
+    DIR *threads = opendir(words_of("/proc/%d/task", (int) launcher).text);
 
-    snprintf(path, sizeof(path), "/proc/%d/task", (int) launcher);
-    DIR *threads = opendir(path);
     while (threads && (thread = readdir(threads)))
         if (thread->d_name[0] != '.')
             children_add(launcher, thread->d_name, found);

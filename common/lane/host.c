@@ -13,14 +13,14 @@
 #include <unistd.h>
 
 #include "common/lane/kernel_text.h"
+#include "common/model/number.h"
 
 uint64_t host_namespace(const char *kind)
 {
-    char path[64];
     struct stat status;
+    const struct words path = words_of("/proc/self/ns/%s", kind);
 
-    snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
-    return stat(path, &status) == 0 ? (uint64_t) status.st_ino : 0;
+    return stat(path.text, &status) == 0 ? (uint64_t) status.st_ino : 0;
 }
 
 void host_boot(char text[HOST_BOOT_BYTES])

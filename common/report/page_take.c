@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/model/number.h"
+
 #define TRIES 10 /* of a snapshot that the owner does not change meanwhile */
 
 /* In memory, or, the page, the beginning of a file (pml_multilane_blackbox). */
@@ -33,9 +35,7 @@ static bool is_link_to(const char *file, int folder, const char *name)
 
 int page_descriptor(int pid, const char *file, int mode, enum page_found *found)
 {
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-    DIR *folder = opendir(path);
+    DIR *folder = opendir(words_of("/proc/%d/fd", pid).text);
     if (!folder) {
         *found = errno == EACCES || errno == EPERM ? PAGE_FORBIDDEN : PAGE_GONE;
         return -1;

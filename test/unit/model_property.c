@@ -104,11 +104,10 @@ static void check_engine_is_equation(uint64_t *chance, unsigned *to_the_byte)
     struct plan *plan = plan_build(&input, &error);
     CHECK(solved && plan, "%s", error.text);
     if (solved && plan) {
-        char text[EQUATION_RESULT_CHARS];
         *to_the_byte += same_threshold(plan, &result);
         CHECK(same_threshold(plan, &result) || same_choices(plan, &result),
               "%s: the equation says %s, the plan has %u entries, %llu",
-              equation_variant_name(variant), equation_print(&result, text),
+              equation_variant_name(variant), equation_print(&result).text,
               (unsigned) plan->entry_count,
               (unsigned long long) plan->entries[plan->entry_count - 1].first_bytes);
     }

@@ -196,7 +196,7 @@ static void fewer_say(const struct job *job, const struct lane_row *row)
 {
     int *most = memory_of((size_t) job->traffic->ranks, sizeof(*most)), all = 0, count = 0;
     const struct lane_row *last = NULL;
-    char hosts[256] = "";
+    struct words hosts = {""};
     for (int i = 0; i < job->row_count; i++) {
         const struct lane_row *other = &job->rows[i];
         if (!is_like(job, row, other) || !(other->one_way_s > 0 || other->is_wrong))
@@ -209,9 +209,9 @@ static void fewer_say(const struct job *job, const struct lane_row *row)
     }
     for (int i = 0; i < job->node_count; i++)
         if (most[job->nodes[i]] < all)
-            text_more(hosts, sizeof(hosts), " %s", job->places[job->nodes[i]].host);
-    if (hosts[0])
-        printf("  nodes with fewer than %d such lanes:%s\n", all, hosts);
+            words_more(&hosts, " %s", job->places[job->nodes[i]].host);
+    if (hosts.text[0])
+        printf("  nodes with fewer than %d such lanes:%s\n", all, hosts.text);
     free(most);
 }
 
@@ -235,12 +235,12 @@ static void rows_weigh(struct job *job, const struct lane_row *row)
 
 static void row_print(const struct job *job, const struct lane_row *row, struct table *table)
 {
-    char numbers[64] = "\t\t";
+    struct words numbers = {"\t\t"};
     if (row->one_way_s > 0)
-        snprintf(numbers, sizeof(numbers), "%.2f\t%.1f\t%.1f", 1e6 * row->one_way_s,
-                 row->bytes_s[0] / 1e6, row->bytes_s[1] / 1e6);
+        numbers = words_of("%.2f\t%.1f\t%.1f", 1e6 * row->one_way_s, row->bytes_s[0] / 1e6,
+                           row->bytes_s[1] / 1e6);
     table_row(table, "%s\t%s\t%s\t%s\t%s", job->places[row->from].host, job->places[row->to].host,
-              row->lane, numbers, row->note);
+              row->lane, numbers.text, row->note);
 }
 
 /* How many lanes are wrong. */

@@ -279,15 +279,14 @@ const char *equation_kind_name(enum equation_kind kind)
     return words[kind];
 }
 
-const char *equation_print(const struct equation_result *result, char out[EQUATION_RESULT_CHARS])
+struct words equation_print(const struct equation_result *result)
 {
-    int length = snprintf(out, EQUATION_RESULT_CHARS, "%s", equation_kind_name(result->kind));
+    struct words words = words_of("%s", equation_kind_name(result->kind));
     if (result->kind == EQUATION_AT || result->kind == EQUATION_BELOW)
-        length += snprintf(out + length, EQUATION_RESULT_CHARS - (size_t) length, " %llu",
-                           (unsigned long long) result->bytes);
+        words_more(&words, " %llu", (unsigned long long) result->bytes);
     if (result->beyond || result->no_lane)
-        snprintf(out + length, EQUATION_RESULT_CHARS - (size_t) length, "%s",
-                 result->beyond ? " (the times meet only above 2^52 bytes)"
-                                : " (no lane can do it)");
-    return out;
+        words_more(&words, "%s",
+                   result->beyond ? " (the times meet only above 2^52 bytes)"
+                                  : " (no lane can do it)");
+    return words;
 }

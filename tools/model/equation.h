@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "common/model/error.h"
+#include "common/model/number.h"
 #include "common/model/plan_input.h"
 
 /* Sizes above this are not told apart: a double no longer counts bytes there with room to spare,
@@ -76,7 +77,6 @@ double equation_eager_time(const struct equation_terms *terms, uint64_t bytes);
 double equation_rndv_time(const struct equation_terms *terms, uint64_t bytes);
 
 /* "at 3951429", "always", "never", "below 4096", with the reason where a size is beyond. */
-#define EQUATION_RESULT_CHARS 96
-const char *equation_print(const struct equation_result *result, char out[EQUATION_RESULT_CHARS]);
+struct words equation_print(const struct equation_result *result);
 
 #endif

@@ -289,10 +289,10 @@ static void missing_say(const struct ranks *ranks, const struct page *asked)
 static bool pages_take(const char *path, int pid, const struct page *asked, struct ranks *ranks,
                        struct left *left, struct model_error *error)
 {
-    char reached[64]; /* by a descriptor of this process: the rank may have another /tmp */
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    snprintf(reached, sizeof(reached), "/proc/%d/fd/%d", (int) getpid(), folder);
-    int question = folder >= 0 ? pages_ask(pid, reached) : -1;
+    /* By a descriptor of this process: the rank may have another /tmp. */
+    const struct words reached = words_of("/proc/%d/fd/%d", (int) getpid(), folder);
+    int question = folder >= 0 ? pages_ask(pid, reached.text) : -1;
     bool is_good = false;
     if (question < 0)
         model_fail(error, "process %d cannot be asked: %s", pid, ask_error(errno));

@@ -52,9 +52,8 @@ static void swap_sample(int pid, struct sample *sample)
 
 static void threads_sample(int pid, struct sample *sample)
 {
-    char path[64], text[1024];
-    snprintf(path, sizeof(path), "/proc/%d/task", pid);
-    DIR *folder = opendir(path);
+    char text[1024];
+    DIR *folder = opendir(words_of("/proc/%d/task", pid).text);
     struct dirent *entry;
     sample->running = 0;
     while (folder && (entry = readdir(folder))) {
@@ -161,11 +160,9 @@ static void keep(struct ranks *ranks, unsigned long number)
 /* Is the process in another PID namespace than this program? */
 static bool is_elsewhere(long pid)
 {
-    char path[64];
     struct stat own, other;
-    snprintf(path, sizeof(path), "/proc/%ld/ns/pid", pid);
-    return stat("/proc/self/ns/pid", &own) == 0 && stat(path, &other) == 0 &&
-           own.st_ino != other.st_ino;
+    return stat("/proc/self/ns/pid", &own) == 0 &&
+           stat(words_of("/proc/%ld/ns/pid", pid).text, &other) == 0 && own.st_ino != other.st_ino;
 }
 
 static bool is_forbidden(long pid)
@@ -178,9 +175,7 @@ static bool is_forbidden(long pid)
 
 static bool none_fail(const struct scan *scan, const char *number, struct model_error *error)
 {
-    char path[64];
     long pid = number ? strtol(number, NULL, 10) : 0;
-    snprintf(path, sizeof(path), "/proc/%ld", pid);
     if (scan->refused.text[0])
         return model_fail(error, "%s", scan->refused.text);
     if (!number)
@@ -188,7 +183,7 @@ static bool none_fail(const struct scan *scan, const char *number, struct model_
             error,
             "no process that may be read here is a rank of Multilane: is the job on another "
             "node, in a container, or another user's; does it run with --mca pml multilane?");
-    if (access(path, F_OK) != 0)
+    if (access(words_of("/proc/%ld", pid).text, F_OK) != 0)
         return model_fail(
             error,
             "there is no job and no process %s here: is it on another node, or on the "

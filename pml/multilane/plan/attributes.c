@@ -11,6 +11,7 @@
 #include "common/compat/param.h"
 #include "common/lane/attr.h"
 #include "common/lane/declared.h"
+#include "common/model/number.h"
 #include "lane/extension.h"
 #include "plan/device_costs.h"
 #include "plan/nic.h"
@@ -118,9 +119,8 @@ void attributes_of_user(const char *btl, bool is_ours, struct model_lane *out)
 {
     const char *device = strchr(out->name, ':');
     for (int i = 0; is_ours && i < MODEL_ATTRIBUTES; i++) {
-        char variable[32];
-        snprintf(variable, sizeof(variable), "lane_%s", model_attributes[i].user_key);
-        char *given = param_peek_string("btl", btl, variable);
+        const struct words variable = words_of("lane_%s", model_attributes[i].user_key);
+        char *given = param_peek_string("btl", btl, variable.text);
         if (given)
             attr_parameter_apply(i, given, out);
         free(given);

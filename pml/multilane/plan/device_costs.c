@@ -146,10 +146,9 @@ void device_costs_publish(void)
 static void page_open(void)
 {
     struct page_record record;
-    char path[64];
     if (node_record_read("device", &record, sizeof(record))) {
-        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) record.pid, (int) record.fd);
-        int fd = open(path, O_RDWR | O_CLOEXEC);
+        const struct words path = words_of("/proc/%d/fd/%d", (int) record.pid, (int) record.fd);
+        int fd = open(path.text, O_RDWR | O_CLOEXEC);
         off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
         if (fd >= 0 && size != (off_t) sizeof(struct device_page)) {
             close(fd);

@@ -73,12 +73,13 @@ static int read_routes(const struct mca_base_pvar_t *variable, void *value, void
 }
 
 /* "eager-short" as part of a variable's name: "eager_short". */
-static void variable_name(char *text, size_t size, const char *what, const char *of)
+static struct words variable_name(const char *what, const char *of)
 {
-    snprintf(text, size, "%s_%s", what, of);
-    for (char *at = text; *at; at++)
+    struct words name = words_of("%s_%s", what, of);
+    for (char *at = name.text; *at; at++)
         if (*at == '-')
             *at = '_';
+    return name;
 }
 
 /* As many as there are protocols and BTLs. */
@@ -92,13 +93,13 @@ static int counters_of(const mca_base_component_t *component, const char *of, co
     static const char *const helps[] = {"Messages", "Bytes"};
     int rc = OMPI_SUCCESS;
     for (int bytes = 0; bytes < 2 && rc == OMPI_SUCCESS; bytes++) {
-        char name[96], help[160];
         if (counted_count == sizeof(counted) / sizeof(counted[0]))
             return OMPI_SUCCESS;
         counted[counted_count] = (struct counted){passes, what, bytes};
-        variable_name(name, sizeof(name), names[bytes], of);
-        snprintf(help, sizeof(help), "%s sent by this process %s %s", helps[bytes], kind, of);
-        rc = component_variable(component, name, help, read_routes, &counted[counted_count++]);
+        rc = component_variable(
+            component, variable_name(names[bytes], of).text,
+            words_of("%s sent by this process %s %s", helps[bytes], kind, of).text, read_routes,
+            &counted[counted_count++]);
     }
     return rc;
 }
