@@ -96,8 +96,7 @@ void history_read(const char *path, struct history *history)
     size_t length = 0;
     bool is_absent;
     memset(history, 0, sizeof(*history));
-    char *rest, *text = whole_file_read(path, (struct whole_file_rule){BYTES_MAX, .is_own = true},
-                                        &length, &is_absent, &ignored);
+    char *rest, *text = whole_file_read(path, BYTES_MAX, true, &length, &is_absent, &ignored);
     bool is_whole = text && length > strlen(FIRST_LINE LAST_LINE) &&
                     strncmp(text, FIRST_LINE, strlen(FIRST_LINE)) == 0 &&
                     strcmp(text + length - strlen(LAST_LINE), LAST_LINE) == 0;

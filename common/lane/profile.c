@@ -42,8 +42,7 @@ enum profile_state profile_read(const char *path, const struct fingerprint *here
     struct model_error why;
     size_t length;
     bool absent;
-    char *text = whole_file_read(path, (struct whole_file_rule){LANE_FILE_BYTES_MAX, false},
-                                 &length, &absent, error);
+    char *text = whole_file_read(path, LANE_FILE_BYTES_MAX, false, &length, &absent, error);
     if (!text)
         return absent ? PROFILE_ABSENT : PROFILE_REFUSED;
     bool good = lane_file_parse(path, text, length, file, NULL, NULL, error);

@@ -18,7 +18,7 @@ static bool bytes_read(int fd, char *text, size_t bytes)
     return length == bytes;
 }
 
-char *whole_file_read(const char *path, struct whole_file_rule rule, size_t *length,
+char *whole_file_read(const char *path, size_t most_bytes, bool is_own, size_t *length,
                       bool *is_absent, struct model_error *error)
 {
     struct stat status;
@@ -29,10 +29,10 @@ char *whole_file_read(const char *path, struct whole_file_rule rule, size_t *len
         model_fail(error, "%.120s: cannot be read: %s", path, strerror(errno));
     else if (!S_ISREG(status.st_mode))
         model_fail(error, "%.120s: it is not a file", path);
-    else if (rule.is_own && status.st_uid != geteuid())
+    else if (is_own && status.st_uid != geteuid())
         model_fail(error, "%.120s: it is another user's", path);
-    else if ((size_t) status.st_size > rule.most_bytes)
-        model_fail(error, "%.120s: it is larger than %zu bytes", path, rule.most_bytes);
+    else if ((size_t) status.st_size > most_bytes)
+        model_fail(error, "%.120s: it is larger than %zu bytes", path, most_bytes);
     else if (!(text = calloc(1, (size_t) status.st_size + 1)))
         model_fail(error, "%.120s: no memory to read it", path);
     else if (!bytes_read(fd, text, *length = (size_t) status.st_size)) {

@@ -11,15 +11,10 @@
 
 #define WHOLE_FILE_PATH_CHARS 4096
 
-/* What may be read: files of so many bytes at most, and of this user alone. */
-struct whole_file_rule {
-    size_t most_bytes;
-    bool is_own;
-};
-
-/* Its bytes, and a 0 behind them, which the caller frees. Null with a sentence; *is_absent: there
- * is no such file. Never waits, as opening a pipe would. */
-char *whole_file_read(const char *path, struct whole_file_rule rule, size_t *length,
+/* The bytes of a file of so many at most, and of this user alone if it `is_own`; and a 0 behind
+ * them, which the caller frees. Null with a sentence; *is_absent: there is no such file. Never
+ * waits, as opening a pipe would. */
+char *whole_file_read(const char *path, size_t most_bytes, bool is_own, size_t *length,
                       bool *is_absent, struct model_error *error);
 
 /* A new file beside `path`, that takes its place at the end. */

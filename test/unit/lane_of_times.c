@@ -54,7 +54,7 @@ static void stand_in_measure(const struct model_lane *lane, const struct model_s
         for (uint32_t j = 0; j <= LARGEST; j++) {
             double seconds = lane_predict(lane, around, i, UINT64_C(1) << j);
             if (!isnan(seconds))
-                times.at[i][j] = (struct lane_time){
+                times.at[i][j] = (struct multilane_times){
                     15, seconds * (1 + noise * (2 * chance_real(chance) - 1)), 0};
         }
 }

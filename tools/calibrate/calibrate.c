@@ -101,7 +101,7 @@ static void size_row(struct table *table, const struct lane_result *result, cons
 {
     uint64_t bytes = UINT64_C(1) << bucket;
     int chosen = (int) plan_lookup(plan, bytes)->protocol_index;
-    const struct lane_time *time = &result->times.at[chosen][bucket];
+    const struct multilane_times *time = &result->times.at[chosen][bucket];
     int other = quickest(&result->times, bucket, chosen);
     if (!time->messages)
         return;

@@ -48,21 +48,20 @@ static bool is_visited(const struct visits *visits, uint32_t bucket)
 /* Of two rounds the quicker one counts: what disturbs one only ever adds time. */
 static void round_add(struct visits *visits, uint32_t bucket, const struct multilane_times *times)
 {
-    struct lane_time *time = &visits->times->at[visits->protocol][bucket];
+    struct multilane_times *time = &visits->times->at[visits->protocol][bucket];
     double *most_s = &visits->most_s[visits->protocol][bucket];
-    if (!time->messages || times->seconds < time->seconds) {
-        time->seconds = times->seconds;
-        time->spread_s = times->spread_s;
-    }
+    uint32_t messages = time->messages + times->messages;
+    if (!time->messages || times->seconds < time->seconds)
+        *time = *times;
+    time->messages = messages;
     *most_s = fmax(*most_s, times->seconds);
-    time->messages += times->messages;
 }
 
 /* False: so large ones take too long. */
 static bool visit(struct visits *visits, uint32_t bucket)
 {
     const struct multilane_measure *pml = visits->traffic->pml;
-    const struct lane_time *at = visits->times->at[visits->protocol];
+    const struct multilane_times *at = visits->times->at[visits->protocol];
     struct multilane_times times;
     double half_s = bucket && at[bucket - 1].messages ? at[bucket - 1].seconds : 0;
     double expected_s = fmax(half_s, 2 * half_s - at[0].seconds);

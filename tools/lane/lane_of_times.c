@@ -56,7 +56,7 @@ static void parts_set(struct parts *parts, const struct model_lane *lane,
 static double time_at(const struct lane_times *times, const struct parts *parts, uint32_t protocol,
                       uint32_t bucket)
 {
-    const struct lane_time *time = &times->at[protocol][bucket];
+    const struct multilane_times *time = &times->at[protocol][bucket];
     uint64_t bytes = UINT64_C(1) << bucket;
     if (!time->messages || !(time->seconds > 0))
         return -1;

@@ -9,17 +9,12 @@
 
 #include "common/model/learned.h"
 #include "common/model/plan.h"
+#include "multilane/measure.h"
 
-/* Messages of one protocol and one size. */
-struct lane_time {
-    uint32_t messages; /* 0: none went this way, and what follows says nothing */
-    double seconds;    /* the median of the quickest round */
-    double spread_s;   /* of the middle half of its times, or of the medians of all rounds */
-};
-
-/* Bucket k is of messages of 2^k bytes. */
+/* Bucket k is of messages of 2^k bytes: of the quickest round, its spread or that of the medians of
+ * all rounds, whichever is larger; no messages: none went this way. */
 struct lane_times {
-    struct lane_time at[MODEL_PROTOCOLS][LEARNED_BUCKETS];
+    struct multilane_times at[MODEL_PROTOCOLS][LEARNED_BUCKETS];
 };
 
 /* Replaces the costs of `lane`: as few lines as pass all times within 5 %, each from one size to

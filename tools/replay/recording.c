@@ -71,8 +71,7 @@ static bool rank_load(const char *path, struct recording_rank *rank, struct mode
     size_t bytes;
     bool is_absent;
     *rank = (struct recording_rank){
-        .file = whole_file_read(path, (struct whole_file_rule){RECORD_BYTES_MOST, false}, &bytes,
-                                &is_absent, error)};
+        .file = whole_file_read(path, RECORD_BYTES_MOST, false, &bytes, &is_absent, error)};
     return rank->file &&
            (rank_check(rank, bytes, &why) || model_fail(error, "%.160s: %.150s", path, why.text));
 }

@@ -90,8 +90,8 @@ static bool file_load(const char *path, struct ranks *ranks, struct left *left,
     struct model_error why;
     bool is_absent;
     size_t bytes;
-    struct page_file *file = (void *) whole_file_read(
-        path, (struct whole_file_rule){sizeof(*file), false}, &bytes, &is_absent, error);
+    struct page_file *file =
+        (void *) whole_file_read(path, sizeof(*file), false, &bytes, &is_absent, error);
     bool is_good = file && (file_take(file, bytes, ranks, left, &why) ||
                             model_fail(error, "%.700s: %.300s", path, why.text));
     free(file);

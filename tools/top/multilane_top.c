@@ -17,12 +17,10 @@
 #include "tools/top/left.h"
 #include "tools/top/show.h"
 
-enum mode { MODE_LIVE, MODE_ONCE, MODE_JSON, MODE_PROMETHEUS, MODE_CALLS, MODE_DRAIN };
-
 struct options {
     struct choice choice;
-    enum mode mode;
     bool why, waited, whole_job;
+    bool once, json, prometheus, calls; /* without them: live */
     double interval_s;
     uint64_t count; /* of tables; 0: no end */
     struct view view;
@@ -142,10 +140,10 @@ static int report(struct ranks *ranks, const struct options *options)
     }
     if (!why_find(ranks, &why) || !hang_confirm(ranks, &why, options))
         return fail("no memory");
-    if (options->mode == MODE_JSON)
-        export_json(stdout, ranks, &why, options->why);
-    else if (options->mode == MODE_PROMETHEUS)
+    if (options->prometheus)
         export_prometheus(stdout, ranks, &why);
+    else if (options->json)
+        export_json(stdout, ranks, &why, options->why);
     else if (options->why)
         show_why(stdout, ranks, &why);
     else
@@ -237,21 +235,21 @@ static bool read_count(const char *value, void *count, struct model_error *why)
 /* Below 0: go on. Else the exit status. */
 static int options_parse(int count, char **arguments, struct options *options)
 {
-    bool once = false, json = false, prometheus = false, reads = false, calls = false;
+    bool reads = false;
     struct model_error error;
     const struct option_row rows[] = {{"why", OPTION_FLAG, &options->why, NULL},
                                       {"waited", OPTION_FLAG, &options->waited, NULL},
                                       {"job", OPTION_FLAG, &options->whole_job, NULL},
-                                      {"once", OPTION_FLAG, &once, NULL},
-                                      {"json", OPTION_FLAG, &json, NULL},
-                                      {"prometheus", OPTION_FLAG, &prometheus, NULL},
+                                      {"once", OPTION_FLAG, &options->once, NULL},
+                                      {"json", OPTION_FLAG, &options->json, NULL},
+                                      {"prometheus", OPTION_FLAG, &options->prometheus, NULL},
                                       {"interval", OPTION_OWN, &options->interval_s, read_interval},
                                       {"count", OPTION_OWN, &options->count, read_count},
                                       {"sort", OPTION_OWN, &options->view.sort, read_sort},
                                       {"waiting", OPTION_FLAG, &options->view.waiting_only, NULL},
                                       {"drain", OPTION_TEXT, &options->drain, NULL},
                                       {"restore", OPTION_TEXT, &options->restore, NULL},
-                                      {"calls", OPTION_FLAG, &calls, NULL},
+                                      {"calls", OPTION_FLAG, &options->calls, NULL},
                                       {"read", OPTION_FLAG, &reads, NULL},
                                       {"all", OPTION_FLAG, &options->choice.all, NULL},
                                       {"help", OPTION_PRINT, &usage, NULL},
@@ -266,12 +264,6 @@ static int options_parse(int count, char **arguments, struct options *options)
                     "and --all");
     if (drains && (reads || (options->drain && options->restore)))
         return fail("--drain and --restore each go alone, and are for ranks that run");
-    options->mode = drains       ? MODE_DRAIN
-                    : calls      ? MODE_CALLS
-                    : prometheus ? MODE_PROMETHEUS
-                    : json       ? MODE_JSON
-                    : once       ? MODE_ONCE
-                                 : MODE_LIVE;
     if (reads) {
         options->files = arguments + first;
         options->file_count = count - first;
@@ -301,7 +293,9 @@ int main(int count, char **arguments)
     int status = options_parse(count, arguments, &options);
     if (status >= 0)
         return status;
-    if (options.mode == MODE_CALLS && !options.file_count)
+    bool drains = options.drain || options.restore;
+    bool exports = options.json || options.prometheus;
+    if (options.calls && !drains && !options.file_count)
         return fail("--calls needs --read, and a folder where ranks left their files");
     bool is_found = options.file_count ? files_load(&ranks, &left, &options, &error)
                                        : ranks_find_all(&options.choice, &ranks, &error);
@@ -309,14 +303,14 @@ int main(int count, char **arguments)
         is_found = whole_job_load(options.choice.number, &ranks, &left, &error);
     if (!is_found)
         status = fail(error.text);
-    else if (options.mode == MODE_CALLS)
+    else if (drains)
+        status = drain(&ranks, &options);
+    else if (options.calls)
         status =
             left_show(stdout, &left, options.count ? options.count : 10) ? 0 : fail("no memory");
-    else if (options.mode == MODE_DRAIN)
-        status = drain(&ranks, &options);
-    else if (options.mode == MODE_LIVE && !options.why && !is_still(&options))
+    else if (!options.once && !exports && !options.why && !is_still(&options))
         status = live(&ranks, &options);
-    else if (options.why && options.mode <= MODE_ONCE && !left_differ_show(stdout, &left))
+    else if (options.why && !exports && !left_differ_show(stdout, &left))
         status = fail("no memory");
     else
         status = report(&ranks, &options);
