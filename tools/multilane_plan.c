@@ -160,18 +160,6 @@ static void lanes_share(struct model_lane *lanes, uint32_t count, struct model_s
         model_lane_share(&lanes[i], sharers);
 }
 
-/* The plan, unless something else was asked for. */
-static void write_text(const struct options *options, const struct plan_report *report,
-                       const struct equation_range *ranges, uint32_t equation_count)
-{
-    if (options->equation)
-        plan_text_equations(stdout, report, ranges, equation_count);
-    if (options->size_count)
-        plan_text_predictions(stdout, report);
-    if (!options->equation && !options->size_count)
-        plan_text_plan(stdout, report);
-}
-
 static int written(void)
 {
     if (!fflush(stdout) && !ferror(stdout))
@@ -180,13 +168,17 @@ static int written(void)
     return EXIT_OUTPUT;
 }
 
-static int write_report(const struct options *options, const struct plan_report *report,
-                        const struct equation_range *ranges, uint32_t equation_count)
+/* The plan, unless something else was asked for. */
+static int write_report(const struct options *options, const struct plan_report *report)
 {
     if (options->json)
-        plan_json(stdout, report, ranges, equation_count);
-    else
-        write_text(options, report, ranges, equation_count);
+        plan_json(stdout, report);
+    if (options->equation && !options->json)
+        plan_text_equations(stdout, report);
+    if (options->size_count && !options->json)
+        plan_text_predictions(stdout, report);
+    if (!options->equation && !options->size_count && !options->json)
+        plan_text_plan(stdout, report);
     return written();
 }
 
@@ -206,7 +198,6 @@ static int run(const struct options *options, const struct lane_file *file,
                const struct cluster_model *cluster)
 {
     static struct equation_range ranges[EQUATION_RANGES_MAX];
-    uint32_t equation_count = 0;
     struct model_error error;
     struct plan_input input;
     fill_input(options, file, &input);
@@ -215,8 +206,9 @@ static int run(const struct options *options, const struct lane_file *file,
                                  .input = &input,
                                  .verbose = options->verbose,
                                  .sizes = options->sizes,
-                                 .size_count = options->size_count};
-    if (options->equation && !plan_report_equations(&report, ranges, &equation_count, &error))
+                                 .size_count = options->size_count,
+                                 .ranges = ranges};
+    if (options->equation && !plan_report_equations(&report, &error))
         return fail_file(options->file, &error);
     struct plan *plan = NULL;
     if (!options->equation || options->size_count) {
@@ -225,7 +217,7 @@ static int run(const struct options *options, const struct lane_file *file,
             return fail_file(options->file, &error);
         report.plan = plan;
     }
-    int status = write_report(options, &report, ranges, equation_count);
+    int status = write_report(options, &report);
     plan_free(plan);
     return status;
 }

@@ -26,20 +26,18 @@ static uint64_t next_bend(const struct lane_file *file, uint64_t bytes)
     return end;
 }
 
-bool plan_report_equations(const struct plan_report *report, struct equation_range *ranges,
-                           uint32_t *count, struct model_error *error)
+bool plan_report_equations(struct plan_report *report, struct model_error *error)
 {
     uint64_t bytes = 1;
-    *count = 0;
     for (;;) {
-        struct equation_range *range = &ranges[(*count)++];
+        struct equation_range *range = &report->ranges[report->range_count++];
         range->first_bytes = bytes;
         range->last_bytes = next_bend(report->file, bytes);
         for (int i = 0; i < EQUATION_VARIANTS; i++)
             if (!equation_solve(report->input, (enum equation_variant) i, bytes, &range->result[i],
                                 error))
                 return false;
-        if (range->last_bytes == UINT64_MAX || *count == EQUATION_RANGES_MAX)
+        if (range->last_bytes == UINT64_MAX || report->range_count == EQUATION_RANGES_MAX)
             return true;
         bytes = range->last_bytes + 1;
     }
@@ -89,15 +87,15 @@ static void print_job(FILE *out, const struct plan_report *report, int variant)
     plan_free(plan);
 }
 
-void plan_text_equations(FILE *out, const struct plan_report *report,
-                         const struct equation_range *ranges, uint32_t count)
+void plan_text_equations(FILE *out, const struct plan_report *report)
 {
+    const struct equation_range *ranges = report->ranges;
     for (int variant = 0; variant < EQUATION_VARIANTS; variant++) {
-        for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t i = 0; i < report->range_count; i++) {
             const struct equation_result *result = &ranges[i].result[variant];
             fprintf(out, "%s %s", equation_variant_name((enum equation_variant) variant),
                     equation_print(result).text);
-            if (count > 1)
+            if (report->range_count > 1)
                 fprintf(out, " (attributes of sizes %s to %s)",
                         number_size(ranges[i].first_bytes).text,
                         number_size(ranges[i].last_bytes).text);
@@ -282,16 +280,15 @@ static void json_predictions(FILE *out, const struct plan_report *report, uint64
     }
 }
 
-void plan_json(FILE *out, const struct plan_report *report, const struct equation_range *ranges,
-               uint32_t equation_count)
+void plan_json(FILE *out, const struct plan_report *report)
 {
     fputs("{\"version\": 1", out);
-    if (equation_count) {
+    if (report->range_count) {
         fputs(",\n \"equation\": [", out);
         for (int variant = 0; variant < EQUATION_VARIANTS; variant++)
-            for (uint32_t i = 0; i < equation_count; i++) {
+            for (uint32_t i = 0; i < report->range_count; i++) {
                 fputs(variant || i ? ",\n  " : "\n  ", out);
-                json_equation(out, &ranges[i], variant);
+                json_equation(out, &report->ranges[i], variant);
             }
         fputs("]", out);
     }

@@ -11,6 +11,14 @@
 #include "tools/model/cluster.h"
 #include "tools/model/equation.h"
 
+/* The equation within one range of sizes in which no lane's attributes change. */
+struct equation_range {
+    uint64_t first_bytes, last_bytes;
+    struct equation_result result[EQUATION_VARIANTS];
+};
+
+#define EQUATION_RANGES_MAX (MODEL_LANES_MAX * MODEL_WAYS * MODEL_LANE_RANGES_MAX)
+
 /* What was asked for and what came out of it. */
 struct plan_report {
     const struct lane_file *file;
@@ -20,15 +28,9 @@ struct plan_report {
     bool verbose;
     const uint64_t *sizes; /* to predict */
     uint32_t size_count;
+    struct equation_range *ranges; /* room for EQUATION_RANGES_MAX */
+    uint32_t range_count;          /* 0: the equation was not asked for */
 };
-
-/* The equation within one range of sizes in which no lane's attributes change. */
-struct equation_range {
-    uint64_t first_bytes, last_bytes;
-    struct equation_result result[EQUATION_VARIANTS];
-};
-
-#define EQUATION_RANGES_MAX (MODEL_LANES_MAX * MODEL_WAYS * MODEL_LANE_RANGES_MAX)
 
 /* What a protocol takes at a size, over the plan's lanes or the best ones for it. */
 struct plan_prediction {
@@ -42,17 +44,14 @@ uint32_t plan_report_predict(const struct plan_report *report, uint64_t bytes,
                              struct plan_prediction out[MODEL_PROTOCOLS]);
 
 /* Solves for every range; false with a sentence where one kind of lane is missing. */
-bool plan_report_equations(const struct plan_report *report, struct equation_range *ranges,
-                           uint32_t *count, struct model_error *error);
+bool plan_report_equations(struct plan_report *report, struct model_error *error);
 
-void plan_text_equations(FILE *out, const struct plan_report *report,
-                         const struct equation_range *ranges, uint32_t count);
+void plan_text_equations(FILE *out, const struct plan_report *report);
 void plan_text_plan(FILE *out, const struct plan_report *report);
 
 void plan_text_predictions(FILE *out, const struct plan_report *report);
 
 /* One JSON object; what was not asked for is left out. */
-void plan_json(FILE *out, const struct plan_report *report, const struct equation_range *ranges,
-               uint32_t equation_count);
+void plan_json(FILE *out, const struct plan_report *report);
 
 #endif

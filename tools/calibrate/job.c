@@ -32,14 +32,18 @@ struct job {
     int row_count;
 };
 
-static void *memory_of(size_t count, size_t bytes)
+static void *memory_must(void *memory)
 {
-    void *memory = calloc(count, bytes);
     if (memory)
         return memory;
     fputs("multilane-doctor: no memory\n", stderr);
     MPI_Abort(MPI_COMM_WORLD, 1);
     return NULL;
+}
+
+static void *memory_of(size_t count, size_t bytes)
+{
+    return memory_must(calloc(count, bytes));
 }
 
 /* --- who is where ----------------------------------------------------------------------------- */
@@ -107,12 +111,8 @@ static void pair_test(struct job *job, int peer)
     const struct lane_pair pair = {job->traffic, peer, rank < peer, job->places[rank].host,
                                    job->places[peer].host};
     size_t known = (size_t) job->row_count;
-    struct lane_row *rows = memory_of(known + LANE_TEST_ROWS, sizeof(*rows));
-    if (known)
-        memcpy(rows, job->rows, known * sizeof(*rows));
-    free(job->rows);
-    job->rows = rows;
-    int count = lane_pair_test(&pair, rows + known);
+    job->rows = memory_must(realloc(job->rows, (known + LANE_TEST_ROWS) * sizeof(*job->rows)));
+    int count = lane_pair_test(&pair, job->rows + known);
     job->row_count += pair.is_first ? count : 0;
 }
 

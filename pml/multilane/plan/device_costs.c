@@ -63,13 +63,6 @@ struct device_page {
     struct device_pair pairs[DEVICES_MAX][DEVICES_MAX]; /* by who copies, from whom */
 };
 
-/* What is measured with; given back at the end. */
-struct blocks {
-    struct copier *copier; /* null: the device was not met */
-    void *pinned;
-    driver_ptr device;
-};
-
 /* What is known, by what. */
 struct known {
     struct cost_line copy, within;
@@ -84,11 +77,12 @@ static struct {
     /* Bits: devices of this process, by the driver's number, set under the lock. Relaxed: who does
      * not see one yet looks again under it. */
     _Atomic uint64_t met;
-    _Atomic uint32_t mine;             /* the same by their entry; relaxed, as turns_progress
-                                        * looks without the lock */
-    struct blocks blocks[DEVICES_MAX]; /* of ours, by entry */
-    bool listens;                      /* turns_progress is registered */
-    int32_t me;                        /* getpid, which is a call of the system; set with `page` */
+    _Atomic uint32_t mine; /* the same by their entry; relaxed, as turns_progress
+                            * looks without the lock */
+    /* What ours are measured with, by entry; given back at the end. No copier: it was not met. */
+    struct device_measure measures[DEVICES_MAX];
+    bool listens; /* turns_progress is registered */
+    int32_t me;   /* getpid, which is a call of the system; set with `page` */
     int turns_tried;
     struct known known; /* when the page was read last */
     /* How often it could not be read, as another process had it: as a change that is to be looked
@@ -187,13 +181,12 @@ static void turns_answer(void)
 {
     for (uint32_t i = 0; i < DEVICES_MAX; i++) {
         struct device_entry *entry = &costs.page->devices[i];
-        const struct device_measure measure = {.copier = costs.blocks[i].copier,
-                                               .block = costs.blocks[i].device};
-        if (!is_mine(i) || !measure.block || !is_me(&entry->owner) || !turn_is_asked(entry) ||
-            !copier_is_alive(measure.copier))
+        const struct device_measure *measure = &costs.measures[i];
+        if (!is_mine(i) || !measure->block || !is_me(&entry->owner) || !turn_is_asked(entry) ||
+            !copier_is_alive(measure->copier))
             continue;
         uint32_t asked = atomic_load_explicit(&entry->asked, memory_order_relaxed);
-        (void) device_take_turn(&measure);
+        (void) device_take_turn(measure);
         atomic_store_explicit(&entry->answered, asked, memory_order_release);
     }
 }
@@ -247,12 +240,12 @@ static bool blocks_make(struct device_measure *measure)
     return result == DRIVER_SUCCESS;
 }
 
-static void blocks_free(struct blocks *blocks)
+static void blocks_free(const struct device_measure *measure)
 {
-    copier_unpin(blocks->copier, blocks->pinned);
-    if (copier_enter(blocks->copier) != DRIVER_SUCCESS)
+    copier_unpin(measure->copier, measure->pinned);
+    if (copier_enter(measure->copier) != DRIVER_SUCCESS)
         return;
-    driver.mem_free(blocks->device);
+    driver.mem_free(measure->block);
     context_leave();
 }
 
@@ -318,14 +311,11 @@ static bool turn_ask(void *context)
 static void turns_measure(uint32_t index)
 {
     struct device_entry *entry = &costs.page->devices[index];
-    const struct device_measure measure = {.copier = costs.blocks[index].copier,
-                                           .block = costs.blocks[index].device,
-                                           .pinned = costs.blocks[index].pinned,
-                                           .seconds = TURNS_MOST_S,
-                                           .rounds = ROUNDS,
-                                           .turn = turn_ask,
-                                           .context = entry};
+    struct device_measure measure = costs.measures[index];
     struct device_pair pair;
+    measure.seconds = TURNS_MOST_S;
+    measure.turn = turn_ask;
+    measure.context = entry;
     if (!copier_is_alive(measure.copier)) { /* the program has reset the device */
         atomic_store_explicit(&entry->asker, -1, memory_order_relaxed);
     } else if (device_measure_pair(&measure, &entry->block, &pair) && pair.turns == 2 * ROUNDS) {
@@ -381,9 +371,9 @@ static void entry_meet(const struct driver_uuid *uuid, struct copier *copier)
     double start_s = clock_exact_s(), most_s = 1e-3 * parameters.device_measure_ms;
     struct device_measure measure = {.copier = copier, .seconds = most_s, .rounds = ROUNDS};
     uint32_t index = entry_find(uuid);
-    if (index == DEVICES_MAX || costs.blocks[index].copier || !blocks_make(&measure))
+    if (index == DEVICES_MAX || costs.measures[index].copier || !blocks_make(&measure))
         return;
-    costs.blocks[index] = (struct blocks){copier, measure.pinned, measure.block};
+    costs.measures[index] = measure;
     bool is_new = index == costs.page->count;
     if (is_new)
         entry_make(&measure, uuid);
@@ -508,7 +498,7 @@ static void sharing_read(void)
 {
     for (uint32_t i = 0; i < costs.page->count; i++)
         if (is_mine(i))
-            atomic_store_explicit(&costs.blocks[i].copier->is_shared,
+            atomic_store_explicit(&costs.measures[i].copier->is_shared,
                                   costs.page->devices[i].processes > 1, memory_order_relaxed);
 }
 
@@ -589,13 +579,13 @@ void device_costs_fini(void)
     costs.listens = false;
     if (page_lock()) {
         for (uint32_t i = 0; i < DEVICES_MAX; i++)
-            if (costs.blocks[i].copier) {
+            if (costs.measures[i].copier) {
                 if (is_me(&costs.page->devices[i].owner))
                     atomic_store_explicit(&costs.page->devices[i].owner, 0, memory_order_relaxed);
                 if (is_me(&costs.page->devices[i].asker))
                     atomic_store_explicit(&costs.page->devices[i].asker, -1, memory_order_relaxed);
                 costs.page->devices[i].processes--;
-                blocks_free(&costs.blocks[i]);
+                blocks_free(&costs.measures[i]);
             }
         page_unlock();
     }
@@ -608,7 +598,7 @@ void device_costs_fini(void)
     costs.fd = -1;
     atomic_init(&costs.mine, 0);
     atomic_init(&costs.met, 0);
-    memset(costs.blocks, 0, sizeof(costs.blocks));
+    memset(costs.measures, 0, sizeof(costs.measures));
     costs.known = (struct known){.has_copy = false};
     costs.turns_tried = 0;
 }
