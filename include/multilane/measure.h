@@ -15,8 +15,8 @@
  * version of this header; Open MPI opens components RTLD_GLOBAL, so dlsym(RTLD_DEFAULT, name) finds
  * it after MPI_Init. Only programs of the same build use it: `lane_bytes` tells another. Ranks are
  * those of MPI_COMM_WORLD. Every function returns MPI_SUCCESS's 0 or an Open MPI error below it. */
-#define MULTILANE_MEASURE_VERSION 7
-#define MULTILANE_MEASURE_SYMBOL  "mca_pml_multilane_measure_v7"
+#define MULTILANE_MEASURE_VERSION 8
+#define MULTILANE_MEASURE_SYMBOL  "mca_pml_multilane_measure_v8"
 
 #define MULTILANE_MEASURE_PLANNED (-1)
 #define MULTILANE_MEASURE_UNTIMED (-2)
@@ -29,6 +29,13 @@ struct multilane_times {
     double spread_s;   /* of the middle half, the largest less the smallest */
 };
 
+/* The lanes to a rank as the model knows them now. */
+struct multilane_lanes {
+    struct model_lane lanes[MODEL_LANES_MAX];
+    uint32_t count;
+    enum profile_placement placement; /* of the rank */
+};
+
 struct multilane_measure {
     uint32_t version;
     uint32_t lane_bytes; /* sizeof(struct model_lane) */
@@ -36,10 +43,7 @@ struct multilane_measure {
     /* The version of Open MPI that the component was built for. */
     const char *open_mpi;
 
-    /* The lanes to `rank` as the model knows them now; *count says how much room there is and then
-     * how many there are. */
-    int (*lanes)(int rank, struct model_lane *lanes, uint32_t *count,
-                 enum profile_placement *placement);
+    int (*lanes)(int rank, struct multilane_lanes *lanes);
 
     /* From now on contiguous messages to `rank`, and to every rank with equal lanes, go by
      * `protocol` wherever it can carry them (MULTILANE_MEASURE_PLANNED: as planned), over lanes of

@@ -151,7 +151,7 @@ struct calibration {
 
 struct placed_peer {
     int rank;
-    struct traffic_lanes to;
+    struct multilane_lanes to;
 };
 
 /* One peer for each placement: the first rank that is there. */
@@ -163,7 +163,7 @@ static int placed_peers_find(const struct traffic *traffic,
         struct placed_peer *peer = &peers[count];
         bool is_new = true;
         peer->rank = rank;
-        if (!traffic_lanes_read(traffic, rank, &peer->to))
+        if (traffic->pml->lanes(rank, &peer->to) != 0)
             continue;
         for (int i = 0; i < count; i++)
             is_new = is_new && peers[i].to.placement != peer->to.placement;
@@ -363,7 +363,7 @@ static const struct multilane_measure *interface_find(void)
 /* Why nothing can be measured in this job; null: it can. */
 static const char *refuse(const struct traffic *traffic)
 {
-    struct traffic_lanes lanes;
+    struct multilane_lanes lanes;
     if (traffic->ranks < 2)
         return "it takes two ranks: mpirun -n 2";
     if (!traffic->pml)
@@ -371,16 +371,16 @@ static const char *refuse(const struct traffic *traffic)
                "--mca pml multilane, and see that its components are found "
                "(share/multilane/env.sh)";
     /* The component may be loaded and another one selected. */
-    if (!traffic_lanes_read(traffic, traffic->rank ? 0 : 1, &lanes))
+    if (traffic->pml->lanes(traffic->rank ? 0 : 1, &lanes) != 0)
         return "no lane leads to the other ranks; is --mca pml another one than multilane?";
     return NULL;
 }
 
 static void lanes_list(const struct traffic *traffic)
 {
-    struct traffic_lanes to;
+    struct multilane_lanes to;
     for (int rank = 1; rank < traffic->ranks; rank++)
-        for (uint32_t i = 0; traffic_lanes_read(traffic, rank, &to) && i < to.count; i++)
+        for (uint32_t i = 0; traffic->pml->lanes(rank, &to) == 0 && i < to.count; i++)
             printf("lane %s to rank %d (%s)\n", to.lanes[i].name, rank,
                    profile_placement_name(to.placement));
 }

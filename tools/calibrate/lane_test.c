@@ -196,8 +196,8 @@ static void lane_test(const struct lane_pair *pair, uint32_t lane, struct lane_r
 
 static void names_read(const struct lane_pair *pair, struct lane_names *names)
 {
-    struct traffic_lanes to;
-    names->count = traffic_lanes_read(pair->traffic, pair->peer, &to) ? to.count : 0;
+    struct multilane_lanes to;
+    names->count = pair->traffic->pml->lanes(pair->peer, &to) == 0 ? to.count : 0;
     for (uint32_t i = 0; i < names->count; i++)
         memcpy(names->names[i], to.lanes[i].name, sizeof(to.lanes[i].name));
 }

@@ -36,12 +36,6 @@ void memory_free(char *memory, size_t bytes)
     munmap(memory, bytes);
 }
 
-bool traffic_lanes_read(const struct traffic *traffic, int rank, struct traffic_lanes *lanes)
-{
-    lanes->count = MODEL_LANES_MAX;
-    return traffic->pml->lanes(rank, lanes->lanes, &lanes->count, &lanes->placement) == 0;
-}
-
 bool traffic_begin(struct traffic *traffic, uint64_t most_bytes, struct model_error *error)
 {
     traffic->most_bytes = most_bytes;

@@ -13,16 +13,6 @@ struct traffic {
     uint64_t most_bytes;
 };
 
-/* The lanes from this rank to another one. */
-struct traffic_lanes {
-    struct model_lane lanes[MODEL_LANES_MAX];
-    uint32_t count;
-    enum profile_placement placement; /* of the other rank */
-};
-
-/* False: none leads there. */
-bool traffic_lanes_read(const struct traffic *traffic, int rank, struct traffic_lanes *lanes);
-
 bool traffic_begin(struct traffic *traffic, uint64_t most_bytes, struct model_error *error);
 
 /* Ranks other than 0: until rank 0 dismisses them. */

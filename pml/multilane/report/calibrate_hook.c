@@ -67,18 +67,15 @@ static int measure_force(int rank, int protocol, uint32_t mask)
     return is_forced ? OMPI_SUCCESS : OMPI_ERR_NOT_SUPPORTED;
 }
 
-static int measure_lanes(int rank, struct model_lane *lanes, uint32_t *count,
-                         enum profile_placement *placement)
+static int measure_lanes(int rank, struct multilane_lanes *out)
 {
     struct peer *peer = peer_of_rank(rank);
     if (!peer)
         return OMPI_ERR_UNREACH;
     const struct peer_class *class = peer_class_now(peer);
-    if (class->lane_count > *count)
-        return OMPI_ERR_OUT_OF_RESOURCE;
-    *count = class->lane_count;
-    *placement = class->placement;
-    memcpy(lanes, class->lanes, *count * sizeof(*lanes));
+    out->count = class->lane_count;
+    out->placement = class->placement;
+    memcpy(out->lanes, class->lanes, out->count * sizeof(*out->lanes));
     return OMPI_SUCCESS;
 }
 
@@ -175,7 +172,7 @@ static int measure_registration(int rank, uint32_t index, void *address, size_t 
 }
 
 __attribute__((visibility("default")))
-const struct multilane_measure mca_pml_multilane_measure_v7 = {
+const struct multilane_measure mca_pml_multilane_measure_v8 = {
     .version = MULTILANE_MEASURE_VERSION,
     .lane_bytes = sizeof(struct model_lane),
     .open_mpi = version_built,
