@@ -45,6 +45,9 @@ typedef bool (*lane_file_cluster_key)(void *cluster, const char *key, const char
 /* A file without a lane, with the model's defaults. */
 void lane_file_init(struct lane_file *file);
 
+/* The lane of that name; null: there is none. */
+const struct model_lane *lane_file_find(const struct lane_file *file, const char *name);
+
 /* The group of that number; it may be one more than there are, of that name. */
 struct model_group *lane_file_group(struct lane_file *file, uint32_t number, const char *name);
 

@@ -60,6 +60,14 @@ void lane_file_init(struct lane_file *file)
     file->around = defaults.around;
 }
 
+const struct model_lane *lane_file_find(const struct lane_file *file, const char *name)
+{
+    for (uint32_t i = 0; i < file->lane_count; i++)
+        if (!strcmp(file->lanes[i].name, name))
+            return &file->lanes[i];
+    return NULL;
+}
+
 struct model_group *lane_file_group(struct lane_file *file, uint32_t number, const char *name)
 {
     if (number == file->group_count) {
@@ -113,10 +121,11 @@ static bool begin_lane(struct reader *reader, const char *name, const char *rest
         return refuse_line(reader, "a lane's section has one name:", reader->title);
     if (strlen(name) >= sizeof lane->name)
         return refuse_line(reader, "this name is too long:", name);
-    for (uint32_t i = 0; i < file->lane_count; i++)
-        if (!strcmp(file->lanes[i].name, name))
-            return model_fail(reader->error, "%.80s:%u: lane \"%s\" is there already, in line %u",
-                              reader->name, reader->line, name, reader->drafts[i].line);
+    const struct model_lane *other = lane_file_find(file, name);
+    if (other)
+        return model_fail(reader->error, "%.80s:%u: lane \"%s\" is there already, in line %u",
+                          reader->name, reader->line, name,
+                          reader->drafts[other - file->lanes].line);
     if (file->lane_count == MODEL_LANES_MAX)
         return refuse_line(reader, "a plan has 16 lanes at most, this is one more:", name);
     model_lane_init(lane, name);
@@ -137,17 +146,14 @@ static bool begin_range(struct reader *reader, const char *name, const char *res
 {
     struct model_error why;
     struct lane_file *file = reader->file;
+    struct model_lane *lane = file->lane_count ? &file->lanes[file->lane_count - 1] : NULL;
     uint64_t bytes;
-    uint32_t i = 0;
-    while (i < file->lane_count && strcmp(file->lanes[i].name, name))
-        i++;
-    if (i == file->lane_count || i + 1 != file->lane_count)
+    if (!lane || strcmp(lane->name, name))
         return refuse_line(reader, "a range follows the section of its lane, which is not so for",
                            name);
     if (!rest || !number_parse_size(rest, &bytes, &why))
         return refuse_line(reader, "a range is [range LANE LARGEST-SIZE], which is not",
                            reader->title);
-    struct model_lane *lane = &file->lanes[i];
     uint32_t count = lane->cost[0].range_count;
     if (count == MODEL_LANE_RANGES_MAX)
         return refuse_line(reader,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/lane/lane_file.h"
+#include "common/model/number.h"
 
 const char *profile_placement_name(enum profile_placement placement)
 {
@@ -62,12 +63,7 @@ enum profile_state profile_read(const char *path, const struct fingerprint *here
 static const struct model_lane *find_lane(const struct lane_file *profile, const char *name,
                                           enum profile_placement placement)
 {
-    char key[sizeof(profile->lanes[0].name) + 16];
-    snprintf(key, sizeof(key), "%s@%s", name, profile_placement_name(placement));
-    for (uint32_t i = 0; i < profile->lane_count; i++)
-        if (strcmp(profile->lanes[i].name, key) == 0)
-            return &profile->lanes[i];
-    return NULL;
+    return lane_file_find(profile, words_of("%s@%s", name, profile_placement_name(placement)).text);
 }
 
 /* At this placement, or at the other one inside a node, which resembles it. */
@@ -75,11 +71,9 @@ static const struct model_lane *find_nearest(const struct lane_file *profile, co
                                              enum profile_placement placement)
 {
     const struct model_lane *found = find_lane(profile, name, placement);
-    if (!found && placement == PROFILE_CACHE)
-        found = find_lane(profile, name, PROFILE_NODE);
-    if (!found && placement == PROFILE_NODE)
-        found = find_lane(profile, name, PROFILE_CACHE);
-    return found;
+    if (found || placement == PROFILE_HOST)
+        return found;
+    return find_lane(profile, name, placement == PROFILE_CACHE ? PROFILE_NODE : PROFILE_CACHE);
 }
 
 bool profile_apply(const struct lane_file *profile, enum profile_placement placement,

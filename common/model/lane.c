@@ -140,7 +140,8 @@ static bool check_cost(const struct model_lane *lane, const struct model_lane_co
     return true;
 }
 
-double model_lane_part(const struct model_lane *lane, struct model_sharers sharers)
+/* What one of them gets of the lane's device; INFINITY: it is not shared. */
+static double lane_part(const struct model_lane *lane, struct model_sharers sharers)
 {
     uint32_t least = sharers.same_node ? 2 : 1, processes = sharers.processes;
     if (!(lane->shared_bytes_s > 0))
@@ -154,7 +155,7 @@ double model_lane_part(const struct model_lane *lane, struct model_sharers share
 
 void model_lane_share(struct model_lane *lane, struct model_sharers sharers)
 {
-    double part = model_lane_part(lane, sharers);
+    double part = lane_part(lane, sharers);
     for (int way = 0; way < MODEL_WAYS; way++)
         for (uint32_t i = 0; i < lane->cost[way].range_count; i++)
             if (lane->cost[way].ranges[i].bandwidth_bytes_s > part)

@@ -159,10 +159,7 @@ struct model_sharers {
 /* Of more processes than this it is not assumed that all of them send at the same time. */
 #define MODEL_SHARERS_MOST 8
 
-/* What one of them gets of the lane's device; INFINITY: it is not shared. */
-double model_lane_part(const struct model_lane *lane, struct model_sharers sharers);
-
-/* Lowers every bandwidth of the lane that is above that. */
+/* Lowers every bandwidth of the lane that is above what one of them gets of its device. */
 void model_lane_share(struct model_lane *lane, struct model_sharers sharers);
 
 /* Is every value one that the model can compute with? Negative, NaN and (but for bandwidth)

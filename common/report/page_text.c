@@ -57,24 +57,12 @@ const char *page_trouble_name(uint32_t kind)
     return kind < PAGE_TROUBLES_KNOWN ? names[kind] : "";
 }
 
-static const struct {
-    const char *name, *key;
-} waited[PAGE_WAITED_KINDS] = {
+const struct page_waited_word page_waited_words[PAGE_WAITED_KINDS] = {
     [PAGE_FOR_SENDER] = {"late sender", "sender"},
     [PAGE_FOR_RECEIVER] = {"late receiver", "receiver"},
     [PAGE_IN_COLLECTIVE] = {"in collectives", "collective"},
     [PAGE_FOR_BYTES] = {"bytes moved", "bytes"},
 };
-
-const char *page_waited_name(uint32_t kind)
-{
-    return waited[kind].name;
-}
-
-const char *page_waited_key(uint32_t kind)
-{
-    return waited[kind].key;
-}
 
 uint64_t page_waited_ns(const struct page_waited *row)
 {
@@ -93,7 +81,8 @@ void page_waited_print_json(FILE *file, const struct page_waited *rows, uint32_t
         fprintf(file, "%s{\"rank\": %lld", between,
                 rows[i].peer.rank == PAGE_ANY_RANK ? -1LL : (long long) rows[i].peer.rank);
         for (uint32_t kind = 0; kind < PAGE_WAITED_KINDS; kind++)
-            fprintf(file, ", \"%s_s\": %.3f", waited[kind].key, (double) rows[i].ns[kind] * 1e-9);
+            fprintf(file, ", \"%s_s\": %.3f", page_waited_words[kind].key,
+                    (double) rows[i].ns[kind] * 1e-9);
         fputc('}', file);
         between = ", ";
     }

@@ -19,8 +19,10 @@ const char *page_collective_name(uint32_t collective);
 const char *page_trouble_name(uint32_t kind);
 
 /* The kinds of waiting in words ("late sender") and as keys of JSON and metrics ("sender"). */
-const char *page_waited_name(uint32_t kind);
-const char *page_waited_key(uint32_t kind);
+struct page_waited_word {
+    const char *name, *key;
+};
+extern const struct page_waited_word page_waited_words[PAGE_WAITED_KINDS];
 
 /* Of all kinds together. */
 uint64_t page_waited_ns(const struct page_waited *row);

@@ -179,15 +179,6 @@ static int placed_peers_find(const struct traffic *traffic,
 #define UNSTEADY 0.5
 #define ATTEMPTS 3
 
-/* Modules of a BTL that does not name its devices have one name, and a profile one entry for it. */
-static bool has_lane(const struct lane_file *profile, const char *name)
-{
-    for (uint32_t i = 0; i < profile->lane_count; i++)
-        if (strcmp(profile->lanes[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 /* What messages took, as the lane's costs. */
 static void lane_save(struct calibration *calibration, struct lane_result *result)
 {
@@ -215,7 +206,10 @@ static void lane_measure(struct calibration *calibration, const struct placed_pe
         complain(name, ": a profile holds 16 lanes; this one is left out");
         return;
     }
-    if (has_lane(profile, name)) {
+    /* Modules of a BTL that does not name its devices have one name, and a profile one entry for
+     * it.
+     */
+    if (lane_file_find(profile, name)) {
         complain(name, ": several lanes have this name; the first one was measured");
         return;
     }

@@ -10,11 +10,6 @@
 /* Words behind the point for each factor: no bit of a double is below 2^-1126. */
 #define POINT_WORDS 36
 
-static void exact_set_integer(struct exact *number, uint64_t value)
-{
-    *number = (struct exact){.word = {(uint32_t) value, (uint32_t) (value >> WORD_BITS)}};
-}
-
 void exact_set(struct exact *number, double value)
 {
     int exponent;
@@ -101,8 +96,7 @@ void exact_multiply(struct exact *out, const struct exact *one, const struct exa
 
 int exact_sign_at(const struct exact *offset, const struct exact *slope, uint64_t size)
 {
-    struct exact value;
-    exact_set_integer(&value, size);
+    struct exact value = {.word = {(uint32_t) size, (uint32_t) (size >> WORD_BITS)}};
     exact_multiply(&value, &value, slope);
     exact_add(&value, offset);
     return exact_sign(&value);

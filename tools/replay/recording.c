@@ -231,8 +231,3 @@ bool match_make(const struct recording *recording, struct match *match)
     free(done);
     return has_memory;
 }
-
-void match_free(struct match *match)
-{
-    free(match->message);
-}

@@ -38,7 +38,7 @@ struct match {
     uint64_t unmatched;     /* sends and receives whose other end is not in the recording */
 };
 
+/* The caller frees `message`, also where there is no memory: false. */
 bool match_make(const struct recording *recording, struct match *match);
-void match_free(struct match *match);
 
 #endif

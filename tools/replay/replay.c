@@ -408,7 +408,7 @@ bool replay_run(const struct recording *recording, const struct replay_lanes *la
         result_fill(&replay, result);
     else
         replay_free(result);
-    match_free(&replay.match);
+    free(replay.match.message);
     free(replay.messages);
     free(replay.ranks);
     free(replay.heap);

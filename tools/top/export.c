@@ -229,7 +229,7 @@ static void waited_metric(FILE *file, const struct ranks *ranks)
                 fprintf(file, "multilane_%s{%s,peer=\"%lld\",kind=\"%s\"} %.3f\n", metric.name,
                         labels(page).text,
                         row->peer.rank == PAGE_ANY_RANK ? -1LL : (long long) row->peer.rank,
-                        page_waited_key(kind), (double) row->ns[kind] * 1e-9);
+                        page_waited_words[kind].key, (double) row->ns[kind] * 1e-9);
             }
     }
 }

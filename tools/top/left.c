@@ -11,11 +11,6 @@
 #include "common/lane/whole_file.h"
 #include "common/report/page_text.h"
 
-static bool is_file_name(const char *name)
-{
-    return strncmp(name, PAGE_FILE_NAME, strlen(PAGE_FILE_NAME)) == 0;
-}
-
 /* What is not an event in its place is none. */
 static void events_check(struct page_event *events)
 {
@@ -105,7 +100,7 @@ static void folder_load(DIR *folder, const char *path, struct ranks *ranks, stru
     struct model_error error;
     struct dirent *entry;
     while ((entry = readdir(folder))) {
-        if (!is_file_name(entry->d_name))
+        if (strncmp(entry->d_name, PAGE_FILE_NAME, strlen(PAGE_FILE_NAME)) != 0)
             continue;
         snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
         if (!file_load(name, ranks, left, &error))

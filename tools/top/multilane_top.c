@@ -211,8 +211,9 @@ static int live(struct ranks *ranks, struct options *options)
 
 static bool read_sort(const char *value, void *key, struct model_error *why)
 {
+    static const char *const names[SORT_KEYS] = {"rank", "since", "bytes", "queued", "unexpected"};
     for (int i = 0; i < SORT_KEYS; i++)
-        if (strcmp(value, sort_name((enum sort_key) i)) == 0) {
+        if (strcmp(value, names[i]) == 0) {
             *(enum sort_key *) key = (enum sort_key) i;
             return true;
         }

@@ -5,12 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *sort_name(enum sort_key key)
-{
-    static const char *const names[SORT_KEYS] = {"rank", "since", "bytes", "queued", "unexpected"};
-    return names[key];
-}
-
 /* --- one rank --------------------------------------------------------------------------------- */
 
 uint64_t rank_since_ns(const struct rank *rank, enum activity activity)

@@ -9,8 +9,6 @@
 
 enum sort_key { SORT_RANK, SORT_SINCE, SORT_BYTES, SORT_QUEUED, SORT_UNEXPECTED, SORT_KEYS };
 
-const char *sort_name(enum sort_key key);
-
 struct view {
     enum sort_key sort;
     bool waiting_only;

@@ -221,7 +221,7 @@ void waited_print(FILE *file)
             if (rows[i].ns[kind] < SHOWN_NS)
                 continue;
             fprintf(file, "%s%.2f s %s", between, (double) rows[i].ns[kind] * 1e-9,
-                    page_waited_name(kind));
+                    page_waited_words[kind].name);
             between = ", ";
         }
         fputc('\n', file);
