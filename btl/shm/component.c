@@ -57,7 +57,7 @@ static void module_describe(void)
         .btl_atomic_op = shm_remote_atomic,
         .btl_atomic_fop = shm_remote_fetch_atomic,
         .btl_atomic_cswap = shm_remote_compare_swap,
-        .btl_register_mem = registered_add,
+        .btl_register_mem = registered_add_inside,
         .btl_deregister_mem = registered_remove,
         .btl_register_error = lane_error_to,
     };

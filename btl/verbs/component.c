@@ -201,5 +201,7 @@ static int verbs_finalize(mca_btl_base_module_t *btl)
             break;
         }
     verbs_device_close(module);
+    if (verbs.module_count == 0)
+        (void) lane_error_to(btl, NULL);
     return OPAL_SUCCESS;
 }

@@ -81,7 +81,12 @@ static verbs_peer_t *fence_peer(const struct greeting *heard)
     struct verbs_module *module = verbs_module_of_port(heard->to_port);
     verbs_peer_t *peer = module ? peer_table_find(&module->names, &heard->from) : NULL;
 
-    return peer && heard->from_nonce == peer->nonce ? peer : NULL;
+    if (!peer)
+        return NULL;
+    OPAL_THREAD_LOCK(&peer->lock);
+    bool is_it = heard->from_nonce == peer->nonce;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return is_it ? peer : NULL;
 }
 
 /* The other end's queue pair is broken: ours is after this. NULL: it names no peer, or what came

@@ -2,6 +2,9 @@
 /* What all our BTLs do with messages and lanes in one way. */
 #include "common/compat/fragment.h"
 
+#include <string.h>
+
+#include "common/compat/tsan.h"
 #include "opal/class/opal_bitmap.h"
 #include "opal/datatype/opal_convertor.h"
 #include "opal/util/output.h"
@@ -49,13 +52,20 @@ __attribute__((noinline)) void fragment_unwanted(const mca_btl_base_module_t *mo
 
 #define FRAGMENT_ALIGNMENT 64u /* a cache line, which no other thread's fragment shares */
 
+static int fragment_made(opal_free_list_item_t *item, void *context)
+{
+    (void) context;
+    tsan_release(item); /* tsan_list_get */
+    return OPAL_SUCCESS;
+}
+
 int fragments_open(opal_free_list_t *list, size_t bytes, size_t registered_bytes, int at_first,
                    int at_once, mca_rcache_base_module_t *rcache)
 {
     OBJ_CONSTRUCT(list, opal_free_list_t);
     return opal_free_list_init(
         list, bytes, FRAGMENT_ALIGNMENT, OBJ_CLASS(mca_btl_base_descriptor_t), registered_bytes,
-        FRAGMENT_ALIGNMENT, at_first, -1, at_once, NULL, 0, rcache, NULL, NULL);
+        FRAGMENT_ALIGNMENT, at_first, -1, at_once, NULL, 0, rcache, fragment_made, NULL);
 }
 
 void fragment_begin(mca_btl_base_descriptor_t *descriptor, mca_btl_base_segment_t *segments,

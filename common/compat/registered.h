@@ -19,9 +19,11 @@ struct mca_btl_base_registration_handle_t {
 void registered_init(void);
 void registered_finish(void);
 
-/* btl_register_mem and btl_deregister_mem. The key is at random: who was not told cannot guess it.
- */
+/* btl_register_mem and btl_deregister_mem. The key is at random, so that a process which was not
+ * told cannot guess it; inside a node, where processes can write here in any case, it is a number,
+ * which takes no system call. */
 BTL_FUNCTION(register_mem, registered_add);
+BTL_FUNCTION(register_mem, registered_add_inside);
 BTL_FUNCTION(deregister_mem, registered_remove);
 
 /* Whether others may have one of these kinds of access to all of these bytes by what they name. */

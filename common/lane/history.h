@@ -11,7 +11,8 @@
 #include "common/model/learned.h"
 
 /* The newest starts; the median of what they have measured counts. With so many a job does not
- * measure any more, nor where so many were too busy to. */
+ * measure any more, nor where so many were too busy to, or had no second processor for it: then
+ * what is declared counts, and what messages teach. */
 #define HISTORY_STARTS 5
 #define HISTORY_BUSY   8
 

@@ -330,7 +330,7 @@ static bool measure_bound(struct pair *pair, struct startup_costs *costs)
 struct setting {
     unsigned char *memory; /* MOST_BYTES of each end for messages, and then a ring of each */
     size_t ring_bytes;
-    double until_s; /* no try begins later */
+    double until_s; /* no try ends later */
 };
 
 static struct end end_of(const struct setting *setting, size_t number)
@@ -353,12 +353,18 @@ static unsigned try_measure(const struct setting *setting, unsigned first,
     return measure_bound(&pair, costs) ? pair.task : TASKS + 1;
 }
 
+/* A try after such a pause. */
+static double try_ends(long pause_ns)
+{
+    return clock_exact_s() + 1e-9 * (double) pause_ns + TRY_S;
+}
+
 /* False, and zero: not all of it could be measured. */
 static bool tasks_measure(const struct setting *setting, struct startup_costs *costs)
 {
     struct timespec pause = {0, PAUSE_NS};
     unsigned done = try_measure(setting, 0, costs);
-    for (; done < TASKS && clock_exact_s() + TRY_S < setting->until_s; pause.tv_nsec *= 2) {
+    for (; done < TASKS && try_ends(pause.tv_nsec) < setting->until_s; pause.tv_nsec *= 2) {
         nanosleep(&pause, NULL);
         done = try_measure(setting, done, costs);
     }

@@ -85,8 +85,9 @@ static bool file_load(const char *path, struct ranks *ranks, struct left *left,
     struct model_error why;
     bool is_absent;
     size_t bytes;
+    /* Room for that of another version, of which page_check says that it is one. */
     struct page_file *file =
-        (void *) whole_file_read(path, sizeof(*file), false, &bytes, &is_absent, error);
+        (void *) whole_file_read(path, 16 * sizeof(*file), false, &bytes, &is_absent, error);
     bool is_good = file && (file_take(file, bytes, ranks, left, &why) ||
                             model_fail(error, "%.700s: %.300s", path, why.text));
     free(file);
