@@ -115,9 +115,11 @@ inside_left() { # SIGNAL KIND WHY-REGEX CALLS-REGEX...
     wait "$job" && { echo "the job ended with 0"; status=1; }
     echo nonsense >"$folder/multilane-page.1.1" # is named, and hides none of the others
     head -c 5000 "$(ls "$folder"/*.2)" >"$folder/multilane-page.1.2"
+    { head -c 8 "$(ls "$folder"/*.0)"; printf '\377\0\0\0'; head -c 900000 /dev/zero; } >"$folder/multilane-page.1.3"
     output=$("$inside_top" --why --read "$folder" 2>&1; "$inside_top" --calls --read "$folder" 2>/dev/null)
     grep -q "multilane-page.1.1: its page is none of Multilane's" <<<"$output" &&
-        grep -q "multilane-page.1.2: its page has 5000 bytes and should have" <<<"$output" || status=1
+        grep -q "multilane-page.1.2: its page has 5000 bytes and should have" <<<"$output" &&
+        grep -q "multilane-page.1.3: its page has version 255 and this program reads version" <<<"$output" || status=1
     grep -Ezq "$3" <<<"$output" || status=1
     for regex in "${@:4}"; do grep -Eq "$regex" <<<"$output" || status=1; done
     [ $status = 0 ] || { cat "$build/inside.job"; ls -l "$folder"; printf '%s\n' "$output"; status=1; }
