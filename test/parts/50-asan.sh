@@ -17,12 +17,12 @@ asan_runs() {
 }
 
 part_build() {
-    unit_build_ahead asan --enable-asan
+    unit_build_ahead asan --enable-asan "CFLAGS=-g -O1"
 }
 
 # AddressSanitizer does not wholly follow the coroutines of the walks of all interleavings: --long.
 part_run() {
     # shellcheck disable=SC2046
-    MULTILANE_WALKS=${MULTILANE_LONG:-no} unit_run asan --enable-asan &&
+    MULTILANE_WALKS=${MULTILANE_LONG:-no} unit_run asan --enable-asan "CFLAGS=-g -O1" &&
         mpi_run "$build_root/asan" "$part." $(asan_runs)
 }

@@ -6,10 +6,10 @@ about="unit tests and MPI runs with threads under ThreadSanitizer"
 . "$top/test/unit/run.sh"
 
 part_build() {
-    unit_build_ahead tsan --enable-tsan
+    unit_build_ahead tsan --enable-tsan "CFLAGS=-g -O1"
 }
 
 part_run() {
-    unit_run tsan --enable-tsan &&
+    unit_run tsan --enable-tsan "CFLAGS=-g -O1" &&
         mpi_run "$build_root/tsan" "$part." asleep conform flaky progress_thread
 }
