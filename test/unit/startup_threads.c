@@ -14,6 +14,20 @@
 
 static unsigned threads, with_signals;
 
+/* Set: a new thread gets no processor for so long, which is more than a try takes. */
+static useconds_t late_us;
+static struct {
+    void *(*run)(void *);
+    void *argument;
+} thread_of_try;
+
+static void *begin_late(void *unused)
+{
+    (void) unused;
+    usleep(late_us);
+    return thread_of_try.run(thread_of_try.argument);
+}
+
 /* Stands before the system's own. */
 int pthread_create(pthread_t *thread, const pthread_attr_t *attribute, void *(*run)(void *),
                    void *argument)
@@ -24,7 +38,9 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attribute, void *(*r
     pthread_sigmask(SIG_SETMASK, NULL, &blocked);
     threads++;
     with_signals += !sigismember(&blocked, SIGALRM) || !sigismember(&blocked, SIGTERM);
-    return create(thread, attribute, run, argument);
+    thread_of_try.run = run;
+    thread_of_try.argument = argument;
+    return create(thread, attribute, late_us ? begin_late : run, argument);
 }
 
 static void measure(void)
@@ -88,6 +104,15 @@ static void a_bound_process_measures_with_its_neighbours(void)
     (void) sched_setaffinity(0, sizeof(before), &before);
 }
 
+/* Tries of 6 ms, and pauses of 1, 2, 4 and 8 ms between them, in 50 ms. */
+static void a_busy_machine_is_left_alone(void)
+{
+    late_us = 6000;
+    measure();
+    late_us = 0;
+    CHECK(threads <= 5, "%u tries", threads);
+}
+
 /* As of a core with 1, 2, 4 and 8 threads. */
 static void threads_of_a_core_are_known(void)
 {
@@ -115,6 +140,7 @@ int main(void)
     it_takes_no_signals();
     none_is_made_for_a_processor_that_is_forbidden();
     a_bound_process_measures_with_its_neighbours();
+    a_busy_machine_is_left_alone();
     threads_of_a_core_are_known();
     return check_end();
 }
