@@ -6,10 +6,10 @@ about="unit tests and MPI runs with threads under ThreadSanitizer"
 . "$top/test/unit/run.sh"
 
 part_build() {
-    unit_build_ahead tsan --enable-tsan "CFLAGS=-g -O1"
+    unit_build_ahead tsan --enable-tsan
 }
 
 part_run() {
-    unit_run tsan --enable-tsan "CFLAGS=-g -O1" &&
+    unit_run tsan --enable-tsan &&
         mpi_run "$build_root/tsan" "$part." asleep conform flaky progress_thread
 }
