@@ -19,9 +19,8 @@
             say(__VA_ARGS__);                                                                      \
     } while (0)
 
-/* btl_add_procs, by a function that returns the peer of one process, or null where the module leads
- * nowhere; it sets *status for what is an error. Of
- * this process itself it is not asked. */
+/* btl_add_procs. `add` is called for each process but this one, and returns its peer; or null if
+ * the module does not lead there, with *status set if that is an error. */
 int lane_add_procs(mca_btl_base_module_t *module, size_t count, opal_proc_t **procs,
                    struct mca_btl_base_endpoint_t **peers, struct opal_bitmap_t *reachable,
                    struct mca_btl_base_endpoint_t *(*add)(mca_btl_base_module_t *module,
@@ -29,7 +28,8 @@ int lane_add_procs(mca_btl_base_module_t *module, size_t count, opal_proc_t **pr
 
 /* btl_register_error of all modules: Open MPI gives each the same function. */
 int lane_error_to(mca_btl_base_module_t *module, mca_btl_base_module_error_cb_fn_t callback);
-/* Tells that function of a lane to `proc` that is lost; of null, or without one, none is told. */
+/* Tells that function that the lane to `proc` is lost. Does nothing where `proc` is null, or no
+ * function was given. */
 void lane_lost(mca_btl_base_module_t *module, opal_proc_t *proc, const char *why);
 
 /* A message has a tag that no function here is registered for. */
@@ -87,11 +87,11 @@ void fragment_end(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *pe
 
 /* --- puts, gets and atomics --- */
 
-/* Who wants a put, get or atomic, and is told of its end. */
+/* What a put, get or atomic tells its caller when it ends. */
 struct remote_request {
     void *local;
     mca_btl_base_registration_handle_t *local_handle;
-    mca_btl_base_rdma_completion_fn_t callback; /* NULL: none is told */
+    mca_btl_base_rdma_completion_fn_t callback; /* NULL: the caller is not told */
     void *context, *data;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers by their names, and those of which something is due. */
+/* The table and the lists of a BTL's peers. */
 #include "common/compat/peer_list.h"
 
 static struct peer_entry *_Atomic *bucket_of(struct peer_table *table,
@@ -95,7 +95,7 @@ void peer_list_remove(struct peer_list *list, struct peer_place *place)
     opal_mutex_unlock(&list->lock);
 }
 
-/* And takes it off, and then puts it behind the last one. */
+/* `takes`: takes it out; `adds`: then puts it at the end. */
 static struct mca_btl_base_endpoint_t *first_of(struct peer_list *list, bool takes, bool adds)
 {
     opal_mutex_lock(&list->lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers of a BTL: by their names, and those of which something is due, in turn, each of them once.
- */
+/* The peers of a BTL: a table to find one by its name, and lists of those that something is to be
+ * done for. */
 #ifndef MULTILANE_COMPAT_PEER_LIST_H
 #define MULTILANE_COMPAT_PEER_LIST_H
 
@@ -15,7 +15,7 @@ struct mca_btl_base_endpoint_t;
 
 /* --- by name --- */
 
-/* A peer's entry in the table, as long as there is the table. */
+/* A peer's entry in the table. It stays there until the table ends. */
 struct peer_entry {
     struct peer_entry *next;
     struct mca_btl_base_endpoint_t *peer;
@@ -31,7 +31,9 @@ struct peer_table {
 /* By any thread; null: there is none of that name. */
 struct mca_btl_base_endpoint_t *peer_table_find(struct peer_table *table,
                                                 const opal_process_name_t *name);
-/* By one thread at a time: who finds the peer finds what was written before. */
+/* By one thread at a time. A thread that finds the peer also sees all that was written to it
+ * before.
+ */
 void peer_table_add(struct peer_table *table, struct peer_entry *entry,
                     const opal_process_name_t *name, struct mca_btl_base_endpoint_t *peer);
 /* Calls `visit`, which may free the peer, for each one until it returns false. */
@@ -56,17 +58,17 @@ struct peer_list {
 void peer_list_open(struct peer_list *list);
 void peer_list_close(struct peer_list *list);
 
-/* As the last one, unless it is there. */
+/* Puts the peer at the end, unless it is in the list. */
 void peer_list_add(struct peer_list *list, struct peer_place *place,
                    struct mca_btl_base_endpoint_t *peer);
-/* If it is there. */
+/* Takes it out, if it is in the list. */
 void peer_list_remove(struct peer_list *list, struct peer_place *place);
 
 /* The first one; null: there is none. */
 struct mca_btl_base_endpoint_t *peer_list_first(struct peer_list *list);
-/* The same; it is taken off the list. */
+/* The same, and takes it out. */
 struct mca_btl_base_endpoint_t *peer_list_take(struct peer_list *list);
-/* The same; it becomes the last one. */
+/* The same, and moves it to the end. */
 struct mca_btl_base_endpoint_t *peer_list_turn(struct peer_list *list);
 
 static inline uint32_t peer_list_count(const struct peer_list *list)

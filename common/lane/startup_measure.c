@@ -353,7 +353,7 @@ static unsigned try_measure(const struct setting *setting, unsigned first,
     return measure_bound(&pair, costs) ? pair.task : TASKS + 1;
 }
 
-/* A try after such a pause. */
+/* When a try that begins after such a pause has ended. */
 static double try_ends(long pause_ns)
 {
     return clock_exact_s() + 1e-9 * (double) pause_ns + TRY_S;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What of JSON is easily written wrong, for one call: json_text(name).text. */
+/* Texts and numbers as values of JSON, for one call: json_text(name).text. */
 #ifndef COMMON_REPORT_JSON_H
 #define COMMON_REPORT_JSON_H
 
