@@ -9,70 +9,46 @@ multilane_sources = \
 	pml/multilane/wire/wire.h \
 	pml/multilane/base/clock.c pml/multilane/base/clock.h \
 	pml/multilane/base/counter.h \
-	pml/multilane/base/blocks.h \
 	pml/multilane/base/datatype.c pml/multilane/base/datatype.h \
-	pml/multilane/base/ends.h \
 	pml/multilane/base/handle.c pml/multilane/base/handle.h \
 	pml/multilane/base/multilane.c pml/multilane/base/multilane.h \
 	pml/multilane/base/offer_word.h \
 	pml/multilane/base/own_page.c pml/multilane/base/own_page.h \
 	pml/multilane/base/parameters.c pml/multilane/base/parameters.h \
 	pml/multilane/base/pending.c pml/multilane/base/pending.h \
-	pml/multilane/base/protocol.c pml/multilane/base/protocol.h \
-	pml/multilane/base/sigpipe.c pml/multilane/base/sigpipe.h \
+	pml/multilane/base/protocol.h \
 	pml/multilane/base/spans.c pml/multilane/base/spans.h \
 	pml/multilane/base/tool_events.c pml/multilane/base/tool_events.h \
-	pml/multilane/base/work.c pml/multilane/base/work.h \
-	pml/multilane/lane/departure.c pml/multilane/lane/departure.h \
-	pml/multilane/lane/extension.c pml/multilane/lane/extension.h \
 	pml/multilane/lane/lane.c pml/multilane/lane/lane.h \
-	pml/multilane/lane/lane_events.c pml/multilane/lane/lane_events.h \
 	pml/multilane/lane/summed.c pml/multilane/lane/summed.h \
 	pml/multilane/lane/transfer.c pml/multilane/lane/transfer.h \
-	pml/multilane/peer/control_message.c pml/multilane/peer/control_message.h \
 	pml/multilane/peer/peer.c pml/multilane/peer/peer.h \
 	pml/multilane/plan/attributes.c pml/multilane/plan/attributes.h \
 	pml/multilane/plan/device_costs.c pml/multilane/plan/device_costs.h \
-	pml/multilane/plan/learned_history.c \
 	pml/multilane/plan/learned_plan.c \
 	pml/multilane/plan/learning.c pml/multilane/plan/learning.h \
-	pml/multilane/plan/nic.c pml/multilane/plan/nic.h \
-	pml/multilane/plan/node_costs.c pml/multilane/plan/node_costs.h \
 	pml/multilane/plan/peer_class.c pml/multilane/plan/peer_class.h \
 	pml/multilane/plan/stripe.c pml/multilane/plan/stripe.h \
-	pml/multilane/plan/trials.c \
-	pml/multilane/plan/used_history.c pml/multilane/plan/used_history.h \
-	pml/multilane/plan/used_profile.c pml/multilane/plan/used_profile.h \
+	pml/multilane/plan/machine.c pml/multilane/plan/machine.h \
 	pml/multilane/contact/contact.c pml/multilane/contact/contact.h \
 	pml/multilane/contact/peer_lanes.c pml/multilane/contact/peer_lanes.h \
-	pml/multilane/contact/record.c pml/multilane/contact/record.h \
-	pml/multilane/lane/looks.c pml/multilane/lane/looks.h \
 	pml/multilane/lane/waiting.c pml/multilane/lane/waiting.h \
 	pml/multilane/lane/waited.h \
 	pml/multilane/delivery/control.c pml/multilane/delivery/control.h \
-	pml/multilane/delivery/seen.c pml/multilane/delivery/seen.h \
 	pml/multilane/match/comm.c pml/multilane/match/comm.h \
-	pml/multilane/match/credit.c pml/multilane/match/credit.h \
 	pml/multilane/match/inbound.c pml/multilane/match/inbound.h \
 	pml/multilane/match/match.c pml/multilane/match/match.h \
-	pml/multilane/memory/device_buffer.c pml/multilane/memory/device_buffer.h \
-	pml/multilane/memory/device_sink.c pml/multilane/memory/device_sink.h \
-	pml/multilane/memory/device_source.c pml/multilane/memory/device_source.h \
+	pml/multilane/memory/device_ends.c pml/multilane/memory/device_ends.h \
 	pml/multilane/memory/rma.c pml/multilane/memory/rma.h \
 	pml/multilane/memory/staging.c pml/multilane/memory/staging.h \
 	pml/multilane/memory/view.c pml/multilane/memory/view.h \
-	pml/multilane/request/offer.c pml/multilane/request/offer.h \
-	pml/multilane/request/offered.c pml/multilane/request/offered.h \
 	pml/multilane/request/taking.c pml/multilane/request/taking.h \
 	pml/multilane/request/pieces.c pml/multilane/request/pieces.h \
-	pml/multilane/request/receive_way.c pml/multilane/request/receive_way.h \
 	pml/multilane/request/recv_request.c pml/multilane/request/recv_request.h \
 	pml/multilane/request/request.c pml/multilane/request/request.h \
 	pml/multilane/request/timer.c pml/multilane/request/timer.h \
-	pml/multilane/request/send_queue.c pml/multilane/request/send_queue.h \
 	pml/multilane/request/send_request.c pml/multilane/request/send_request.h \
 	pml/multilane/request/send_start.c pml/multilane/request/send_start.h \
-	pml/multilane/request/wait_story.c pml/multilane/request/wait_story.h \
 	pml/multilane/protocol/common.c pml/multilane/protocol/common.h \
 	pml/multilane/protocol/eager_copy.c \
 	pml/multilane/protocol/eager_short.c \
@@ -83,20 +59,13 @@ multilane_sources = \
 	pml/multilane/protocol/rndv_get.c \
 	pml/multilane/protocol/rndv_put.c \
 	pml/multilane/protocol/rndv_staged.c \
-	pml/multilane/protocol/table.c pml/multilane/protocol/table.h \
-	pml/multilane/join/assembly.c pml/multilane/join/assembly.h \
-	pml/multilane/join/meet.c pml/multilane/join/meet.h \
+	pml/multilane/protocol/table.c \
 	pml/multilane/join/order.c pml/multilane/join/order.h \
 	pml/multilane/join/posting.c pml/multilane/join/posting.h \
 	pml/multilane/liveness/drain.c pml/multilane/liveness/drain.h \
 	pml/multilane/liveness/errors.h \
-	pml/multilane/liveness/handover.c pml/multilane/liveness/handover.h \
 	pml/multilane/liveness/liveness.c pml/multilane/liveness/liveness.h \
-	pml/multilane/liveness/liveness_state.h \
 	pml/multilane/liveness/lost.c pml/multilane/liveness/lost.h \
-	pml/multilane/liveness/notes.c pml/multilane/liveness/notes.h \
-	pml/multilane/liveness/schedule.c pml/multilane/liveness/schedule.h \
-	pml/multilane/liveness/unmet_senders.c pml/multilane/liveness/unmet_senders.h \
 	pml/multilane/liveness/watch.c pml/multilane/liveness/watch.h \
 	pml/multilane/liveness/wrong.c pml/multilane/liveness/wrong.h \
 	pml/multilane/liveness/worse.c pml/multilane/liveness/worse.h \
@@ -106,7 +75,6 @@ multilane_sources = \
 	pml/multilane/report/explain.c \
 	pml/multilane/report/job_pages.c pml/multilane/report/job_pages.h \
 	pml/multilane/report/page_fill.c pml/multilane/report/page_fill.h \
-	pml/multilane/report/page_keeper.c pml/multilane/report/page_keeper.h \
 	pml/multilane/report/wait_rows.c pml/multilane/report/wait_rows.h \
 	pml/multilane/entry/arrival.c \
 	pml/multilane/entry/blackbox.c \
@@ -116,11 +84,9 @@ multilane_sources = \
 	pml/multilane/entry/module.c \
 	pml/multilane/entry/probe.c \
 	pml/multilane/entry/progress_thread.c pml/multilane/entry/progress_thread.h \
-	pml/multilane/entry/recording.c pml/multilane/entry/recording.h \
 	pml/multilane/entry/recv.c \
 	pml/multilane/entry/send.c \
-	pml/multilane/entry/service.c \
-	pml/multilane/entry/waits.c pml/multilane/entry/waits.h
+	pml/multilane/entry/service.c
 # The library holds all but the component's own structure: the unit tests link it too.
 noinst_LTLIBRARIES += libmultilane_pml.la
 libmultilane_pml_la_SOURCES = $(multilane_sources) pml/multilane/liveness/errors.c

@@ -4,7 +4,7 @@
 #include "liveness/errors.h"
 
 #include "errors_standin.h"
-#include "lane/lane_events.h"
+#include "lane/lane.h"
 
 uint64_t errors_standin_count;
 

@@ -8,9 +8,7 @@
 
 #include "base/clock.h"
 #include "base/parameters.h"
-#include "lane/departure.h"
-#include "lane/lane_events.h"
-#include "protocol/table.h"
+#include "lane/lane.h"
 
 uint64_t standin_now_ns = 1000000000;
 unsigned standin_said, standin_failures;
@@ -242,7 +240,6 @@ void standin_surround(void)
     parameters.failover = false; /* messages are not kept, unless the test says so */
     parameters.queued_max_bytes = 1 << 20;
     OBJ_CONSTRUCT(&mca_btl_base_modules_initialized, opal_list_t);
-    protocol_table_use();
 }
 
 void standin_begin(void)

@@ -7,7 +7,7 @@
 
 #include "entry/calls.h"
 #include "job_standin.h"
-#include "match/credit.h"
+#include "match/inbound.h"
 #include "progress_standin.h"
 
 #define WINDOW      1200

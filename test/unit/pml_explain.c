@@ -12,8 +12,7 @@
 
 #include "lanes_standin.h"
 #include "report/report.h"
-#include "plan/used_history.h"
-#include "plan/used_profile.h"
+#include "plan/machine.h"
 #include "base/parameters.h"
 #include "plan/learning.h"
 #include "plan/peer_class.h"

@@ -8,7 +8,6 @@
 #include "common/compat/btl.h"
 #include "entry/calls.h"
 #include "job_standin.h"
-#include "join/assembly.h"
 #include "join/order.h"
 
 #define TAG 5

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/own_page.h"
-#include "request/wait_story.h"
+#include "request/request.h"
 #include "test/unit/check.h"
 #include "tools/top/ask.h"
 #include "tools/top/find.h"

@@ -15,7 +15,7 @@
 #include "liveness/drain.h"
 #include "report/page_fill.h"
 #include "report/wait_rows.h"
-#include "request/wait_story.h"
+#include "request/request.h"
 
 static mca_btl_base_module_t *rails[2];
 static struct peer *peers[2];

@@ -9,7 +9,7 @@
 #include "job_standin.h"
 #include "liveness/lost.h"
 #include "progress_standin.h"
-#include "request/send_queue.h"
+#include "request/send_start.h"
 
 #define TAG        5
 #define WINDOW     120

@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "base/parameters.h"
-#include "contact/record.h"
+#include "contact/contact.h"
 #include "wire/wire.h"
 
 static struct record good_record(void)
 {
     return (struct record){
-        .magic = RECORD_MAGIC,
+        .magic = MODEX_MAGIC,
         .wire_version = WIRE_VERSION,
         .pointer_bytes = sizeof(void *),
         .record_bytes = sizeof(struct record),

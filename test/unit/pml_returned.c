@@ -8,7 +8,7 @@
 
 #include "contact/peer_lanes.h"
 #include "delivery/control.h"
-#include "lane/lane_events.h"
+#include "lane/lane.h"
 #include "lanes_standin.h"
 #include "liveness/liveness.h"
 #include "memory/rma.h"

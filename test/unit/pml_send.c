@@ -10,7 +10,6 @@
 #include "contact/peer_lanes.h"
 #include "progress_standin.h"
 #include "protocol/common.h"
-#include "request/send_queue.h"
 #include "request/send_start.h"
 
 static ompi_communicator_t communicator;
@@ -191,13 +190,13 @@ static void test_answer_and_loss_at_once(void)
 
 int main(void)
 {
-    static const struct protocol *const one[MODEL_PROTOCOLS] = {[MODEL_RNDV_AM] = &rndv};
     standin_begin();
     standin_takes = rts_taken;
     peer = standin_peer();
     standin_reach(peer, standin_btl("tcp", 1000));
     CHECK(peer_take_lanes(peer), "no lanes");
-    protocols_use(one);
+    protocols =
+        (struct protocols){.of_model[MODEL_RNDV_AM] = &rndv, .of_method[WIRE_BY_SEND] = &rndv};
     send_queue_begin(peer, 1 << 20);
     test_acknowledged();
     test_lost_while_it_waits_for_an_answer();

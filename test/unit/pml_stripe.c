@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lanes_standin.h"
-#include "delivery/seen.h"
+#include "delivery/control.h"
 #include "plan/peer_class.h"
 #include "contact/peer_lanes.h"
 #include "plan/stripe.h"

@@ -9,7 +9,7 @@
 #include "base/parameters.h"
 #include "common/sum/crc32c.h"
 #include "contact/peer_lanes.h"
-#include "lane/lane_events.h"
+#include "lane/lane.h"
 #include "lane/summed.h"
 #include "lanes_standin.h"
 #include "liveness/wrong.h"

@@ -6,10 +6,9 @@
 #include <sched.h>
 
 #include "common/compat/pml.h"
-#include "entry/waits.h"
+#include "entry/calls.h"
 #include "lanes_standin.h"
 #include "request/request.h"
-#include "request/wait_story.h"
 
 #define REQUESTS 3
 

@@ -13,8 +13,6 @@
 #include "lanes_standin.h"
 #include "liveness/errors.h"
 #include "liveness/liveness.h"
-#include "liveness/notes.h"
-#include "liveness/schedule.h"
 #include "liveness/watch.h"
 #include "progress_standin.h"
 

@@ -3,16 +3,33 @@
 #ifndef MULTILANE_H
 #define MULTILANE_H
 
-#include "common/compat/pml.h"
-
 #include <stdatomic.h>
+#include <stdint.h>
 
+#include "common/compat/pml.h"
 #include "opal/mca/allocator/base/base.h"
-
 #include "base/counter.h"
-#include "base/ends.h"
 #include "common/model/flow.h"
 #include "base/handle.h"
+
+/* What the other end of a lane has to know of this one. */
+
+#define RECORD_LANES_MAX 8
+
+/* Of all lanes of one BTL, at this end: the slowest processor, and the fastest link. */
+struct record_lane {
+    char name[16]; /* of the BTL; ends in 0 */
+    double overhead_s;
+    double reg_cost_s;
+    double reg_growth_s_byte;
+    double bandwidth_bytes_s; /* 0: not known */
+};
+
+struct record_ends {
+    uint32_t local_ranks; /* processes of the job on the node */
+    uint32_t lane_count;
+    struct record_lane lanes[RECORD_LANES_MAX];
+};
 
 struct peer;
 struct peer_class;

@@ -45,7 +45,7 @@ uint32_t own_page_asks(void);
 void own_page_folder(char path[PAGE_FOLDER]);
 
 /* Around changes of what the sequence guards. One thread at a time: the caller holds the lock of
- * wait_stories (request/wait_story.h), or there are no threads. */
+ * wait_stories (request/request.h), or there are no threads. */
 void own_page_change(void);
 void own_page_changed(void);
 

@@ -2,7 +2,6 @@
 /* The table of parameters, and what each may be. */
 #include "base/parameters.h"
 
-#include "common/compat/param.h"
 #include "common/lane/attr.h"
 #include "common/memory/kernels.h"
 #include "common/model/number.h"

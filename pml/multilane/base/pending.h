@@ -1,12 +1,61 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The queue of work that a full lane refused: kept in order, tried again from progress. Each
- * item counts as work under way (work.h). */
+/* Work under way, and the queue of what a full lane refused. */
 #ifndef MULTILANE_PENDING_H
 #define MULTILANE_PENDING_H
 
 #include <stdatomic.h>
 
 #include "common/compat/pml.h"
+
+/* Counts what is under way: requests, and items of the queue below. Only a progress thread needs
+ * the count, to know when to sleep; without one it costs a branch. */
+
+/* Set once, before any work or progress thread exists; read-only from then on. */
+extern __attribute__((visibility("hidden"))) bool work_is_counted;
+
+void work_count(void);
+void work_uncount(void);
+
+/* Work is under way between these two calls. */
+static inline void work_begins(void)
+{
+    if (OPAL_UNLIKELY(work_is_counted))
+        work_count();
+}
+
+static inline void work_ends(void)
+{
+    if (OPAL_UNLIKELY(work_is_counted))
+        work_uncount();
+}
+
+/* The same for a request with its member `counted`: a cancelled one may end twice. */
+static inline void work_begins_for(bool *counted)
+{
+    *counted = work_is_counted;
+    work_begins();
+}
+
+static inline void work_ends_for(bool *counted)
+{
+    if (OPAL_LIKELY(!*counted))
+        return;
+    *counted = false;
+    work_uncount();
+}
+
+/* Sleeps until work is under way. False: work_end was called. One thread only. */
+bool work_wait(void);
+
+/* Ends work_wait. */
+void work_end(void);
+
+/* Back to the start: nothing is under way. No thread may be in any of these functions. */
+void work_reset(void);
+
+/* --- the queue ---------------------------------------------------------------------------------
+ * What a full lane refused: kept in order, tried again from progress. Each item counts as work
+ * under way. */
 
 /* Work to try again. It is in the queue at most once. */
 struct pending {

@@ -60,15 +60,14 @@ struct protocol {
     bool (*fin)(struct recv_request *request, const struct wire_fin *fin);
 };
 
-/* The table of protocols: protocol/ sets it once at start; read-only from then on. */
+/* The table of protocols, in protocol/table.c; nothing but tests writes it. Of two protocols with
+ * one method, which differ only at the sender, the one here handles RTR and RTS. */
 struct protocols {
-    const struct protocol *of_model[MODEL_PROTOCOLS]; /* null: not in this PML */
-    const struct protocol *of_method[WIRE_METHODS];
+    const struct protocol *of_model[MODEL_PROTOCOLS];
+    const struct protocol *of_method[WIRE_METHODS]; /* null: no method */
 };
 
 extern __attribute__((visibility("hidden"))) struct protocols protocols;
-
-void protocols_use(const struct protocol *const of_model[MODEL_PROTOCOLS]);
 
 /* The protocol of the method that the other process named; null: none. */
 static inline const struct protocol *protocol_of_method(uint32_t method)

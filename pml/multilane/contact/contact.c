@@ -1,13 +1,191 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Meets a peer, at the first send to it or at its first message. */
+/* Makes and checks modex records; meets a peer, at the first send to it or at its first message. */
 #include "contact/contact.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/multilane.h"
 #include "common/compat/btl.h"
 #include "contact/peer_lanes.h"
-#include "contact/record.h"
+#include "common/compat/modex.h"
+#include "common/model/attribute.h"
+#include "base/parameters.h"
+#include "wire/wire.h"
+
+/* The modex record. */
+
+static uint32_t longest_key(void)
+{
+    mca_btl_base_selected_module_t *selected;
+    size_t longest = 0;
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        mca_btl_base_module_t *btl = selected->btl_module;
+        if (btl->btl_register_mem && btl->btl_registration_handle_size > longest)
+            longest = btl->btl_registration_handle_size;
+    }
+    return (uint32_t) longest;
+}
+
+_Static_assert(sizeof(struct record) <= MULTILANE_NOTE_BYTES, "it is left at lanes");
+
+static size_t record_length(const struct record_ends *ends)
+{
+    return offsetof(struct record, ends.lanes) + ends->lane_count * sizeof(ends->lanes[0]);
+}
+
+int record_publish(uint32_t window, const struct record_ends *ends)
+{
+    struct record record = {.magic = MODEX_MAGIC,
+                            .wire_version = WIRE_VERSION,
+                            .pointer_bytes = sizeof(void *),
+                            .record_bytes = sizeof(record),
+                            .byte_order = RECORD_BYTE_ORDER,
+                            .features = parameters.sums,
+                            .key_bytes = longest_key(),
+                            .pid = (uint32_t) getpid(),
+                            .window = window,
+                            .pid_namespace = host_namespace("pid"),
+                            .user_namespace = host_namespace("user"),
+                            .ends = *ends};
+    host_boot(record.boot_id);
+    lanes_note_leave(&record, record_length(ends));
+    return modex_send(&mca_pml_multilane_component.pmlm_version, &record, record_length(ends));
+}
+
+static bool is_lane(const struct record_lane *lane)
+{
+    double bandwidth = lane->bandwidth_bytes_s != 0 ? lane->bandwidth_bytes_s : 1;
+    return lane->name[0] && memchr(lane->name, '\0', sizeof(lane->name)) &&
+           model_attribute_check(MODEL_OVERHEAD_SEND, lane->overhead_s, NULL) &&
+           model_attribute_check(MODEL_REG_COST, lane->reg_cost_s, NULL) &&
+           model_attribute_check(MODEL_REG_GROWTH, lane->reg_growth_s_byte, NULL) &&
+           model_attribute_check(MODEL_BANDWIDTH, bandwidth, NULL);
+}
+
+/* Null: what it says of its lanes can be; else what cannot. */
+static const char *ends_check(const struct record *record, size_t bytes)
+{
+    const struct record_ends *ends = &record->ends;
+    if (record->record_bytes != sizeof(*record) || ends->lane_count > RECORD_LANES_MAX ||
+        bytes != record_length(ends))
+        return "its length";
+    if (ends->local_ranks < 1)
+        return "that it runs on a node without processes";
+    for (uint32_t i = 0; i < ends->lane_count; i++)
+        if (!is_lane(&ends->lanes[i]))
+            return "what it says of its lanes";
+    return NULL;
+}
+
+/* The record of `proc`: left at a lane, which costs no call of the runtime, or published. The
+ * caller frees it. */
+static int record_get(ompi_proc_t *proc, void **data, size_t *bytes)
+{
+    *data = malloc(MULTILANE_NOTE_BYTES);
+    *bytes = !*data ? 0 : lanes_note_read(proc, *data, MULTILANE_NOTE_BYTES);
+    if (*bytes != 0)
+        return OPAL_SUCCESS;
+    free(*data);
+    return modex_recv(&mca_pml_multilane_component.pmlm_version, &proc->super.proc_name, data,
+                      bytes);
+}
+
+const char *record_check(const void *data, size_t bytes, char *text, size_t text_size)
+{
+    struct record record = {.magic = ""};
+    memcpy(&record, data, bytes < sizeof(record) ? bytes : sizeof(record));
+    if (bytes < offsetof(struct record, window) + sizeof(record.window) ||
+        memcmp(record.magic, MODEX_MAGIC, sizeof(record.magic)) != 0) {
+        snprintf(text, text_size, "its record of %zu bytes is not one of Multilane's", bytes);
+        return text;
+    }
+    if (record.wire_version != WIRE_VERSION) {
+        snprintf(
+            text, text_size,
+            "it speaks wire version %u and this process speaks %u; install one Multilane on all "
+            "nodes",
+            record.wire_version, WIRE_VERSION);
+        return text;
+    }
+    if (record.byte_order != RECORD_BYTE_ORDER || record.pointer_bytes != sizeof(void *)) {
+        snprintf(
+            text, text_size,
+            "its byte order (%08x) or pointer size (%u) is not that of this process (%08x, %zu); "
+            "Multilane needs equal architectures",
+            record.byte_order, record.pointer_bytes, RECORD_BYTE_ORDER, sizeof(void *));
+        return text;
+    }
+    if (record.features & ~RECORD_SUMS) {
+        snprintf(
+            text, text_size,
+            "it wants features (%08x) that this process does not have; install one Multilane on "
+            "all nodes",
+            record.features);
+        return text;
+    }
+    if (record.features != parameters.sums) {
+        static const char *const of[] = {"no messages", "messages over some lanes", "all messages",
+                                         "?"};
+        snprintf(text, text_size,
+                 "it makes sums of %s and this process of %s; give all processes the same "
+                 "pml_multilane_verify, and verify in pml_multilane_lane_attr",
+                 of[record.features], of[parameters.sums]);
+        return text;
+    }
+    if (record.key_bytes > WIRE_KEY_MAX) {
+        snprintf(text, text_size, "a lane of it has registration keys of %u bytes, more than %u",
+                 record.key_bytes, WIRE_KEY_MAX);
+        return text;
+    }
+    const char *wrong = ends_check(&record, bytes);
+    if (wrong) {
+        snprintf(text, text_size, "its record is damaged: %s cannot be", wrong);
+        return text;
+    }
+    return NULL;
+}
+
+uint32_t record_pid(ompi_proc_t *proc)
+{
+    struct record record = {.pid = 0};
+    char text[256];
+    void *data = NULL;
+    size_t bytes = 0;
+    if (record_get(proc, &data, &bytes) == OPAL_SUCCESS && data &&
+        !record_check(data, bytes, text, sizeof(text)))
+        memcpy(&record, data, bytes);
+    free(data);
+    return record.pid_namespace == host_namespace("pid") ? record.pid : 0;
+}
+
+/* Reads the record of `proc`, its window and its ends. False: prints why it cannot be used. */
+static bool record_accepts(ompi_proc_t *proc, uint32_t *window, struct record_ends *ends)
+{
+    void *data = NULL;
+    size_t bytes = 0;
+    char text[256];
+    const char *reason = "it published no record of Multilane: it runs another PML, so it was not "
+                         "started with --mca pml multilane";
+    int rc = record_get(proc, &data, &bytes);
+    if (rc == OPAL_SUCCESS && data)
+        reason = record_check(data, bytes, text, sizeof(text));
+    if (!reason) {
+        memcpy(window, (char *) data + offsetof(struct record, window), sizeof(*window));
+        memset(ends, 0, sizeof(*ends));
+        memcpy(ends, (char *) data + offsetof(struct record, ends),
+               bytes - offsetof(struct record, ends));
+    }
+    free(data);
+    if (!reason)
+        return true;
+    opal_output(0, "multilane: cannot talk to %s: %s.", compat_proc_name(&proc->super).text,
+                reason);
+    return false;
+}
 
 struct contact_events contact_events;
 

@@ -16,7 +16,7 @@
 #include "base/multilane.h"
 #include "base/parameters.h"
 #include "base/tool_events.h"
-#include "lane/extension.h"
+#include "lane/lane.h"
 #include "lane/summed.h"
 #include "plan/attributes.h"
 #include "plan/learning.h"

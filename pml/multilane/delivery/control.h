@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reliable control messages: kept and tried again where the lane refuses them. And messages that
- * broken lanes return. */
+/* Reliable control messages: kept and tried again where the lane refuses them. Messages that
+ * broken lanes return; and reports of striped bytes. */
 #ifndef MULTILANE_CONTROL_H
 #define MULTILANE_CONTROL_H
 
-#include "peer/control_message.h"
+#include "peer/peer.h"
 
 /* Sends a message of this type and body, now or from progress. */
 void control_send(struct lane *lane, uint8_t type, const void *body, size_t length);
@@ -25,5 +25,17 @@ bool control_returned(void *lane, uint8_t tag, const void *bytes, size_t length,
 
 /* Tries once: OMPI_SUCCESS; LANE_AGAIN: nothing was done; or an error. */
 int control_try(struct lane *lane, const struct control_message *message);
+
+/* --- striped bytes ---------------------------------------------------------------------------- */
+
+/* Reports the striped bytes received on each lane; the peer computes the speed of its lanes from
+ * them (stripe.h). */
+
+/* A counted piece arrived on a lane (null: on no lane of the peer). Reports now and then, on the
+ * same lane. */
+void seen_on_lane(struct lane *lane, size_t size);
+
+/* A message is complete: reports the rest. */
+void seen_flush(struct peer *peer);
 
 #endif

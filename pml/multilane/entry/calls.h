@@ -12,6 +12,7 @@ PML_FUNCTION(del_procs, module_del_procs);
 /* The module for Open MPI, made once the allowed lanes are known. */
 mca_pml_base_module_t *module_of_job(void);
 void module_fini(void);
+void sigpipe_restore(void);
 
 /* arrival.c: registers the receive callback with the BML. */
 int arrivals_listen(void);
@@ -39,5 +40,10 @@ PML_FUNCTION(mrecv, module_mrecv);
 PML_FUNCTION(add_comm, module_add_comm);
 PML_FUNCTION(del_comm, module_del_comm);
 int module_revoke_comm(ompi_communicator_t *comm, bool collectives_only);
+
+/* service.c: MPI_Wait and its like reach Open MPI by a table of functions that a component may
+ * change. From now on each such wait has a story (request/request.h). */
+void waits_hook(void);
+void waits_unhook(void);
 
 #endif

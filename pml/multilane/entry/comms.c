@@ -6,7 +6,6 @@
 #include "join/order.h"
 #include "base/multilane.h"
 #include "entry/calls.h"
-#include "match/credit.h"
 #include "match/inbound.h"
 
 int module_add_comm(ompi_communicator_t *ompi)

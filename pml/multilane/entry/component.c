@@ -6,17 +6,13 @@
 #include "common/model/flow.h"
 #include "plan/attributes.h"
 #include "plan/device_costs.h"
-#include "plan/node_costs.h"
-#include "plan/used_history.h"
-#include "plan/used_profile.h"
+#include "plan/machine.h"
 #include "base/multilane.h"
 #include "entry/calls.h"
 #include "base/parameters.h"
-#include "base/sigpipe.h"
 #include "plan/peer_class.h"
-#include "protocol/table.h"
 #include "entry/progress_thread.h"
-#include "contact/record.h"
+#include "contact/contact.h"
 #include "base/tool_events.h"
 
 static int component_register(void)
@@ -26,7 +22,6 @@ static int component_register(void)
     int rc = parameters_register(&mca_pml_multilane_component.pmlm_version);
     if (rc != OMPI_SUCCESS)
         return rc;
-    protocol_table_use();
     used_profile_load();
     parameters.profile_used = used_profile_story();
     parameters_expect();

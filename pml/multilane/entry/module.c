@@ -1,45 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The PML module: add and remove processes, enable, end. */
+#include <signal.h>
 #include <stdlib.h>
 
 #include "base/handle.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
 #include "base/pending.h"
-#include "base/sigpipe.h"
 #include "entry/blackbox.h"
 #include "entry/calls.h"
 #include "entry/progress_thread.h"
-#include "join/assembly.h"
-#include "lane/departure.h"
-#include "lane/extension.h"
+#include "join/order.h"
+#include "lane/lane.h"
 #include "lane/waiting.h"
 #include "liveness/errors.h"
 #include "liveness/liveness.h"
-#include "liveness/schedule.h"
 #include "liveness/watch.h"
 #include "liveness/wrong.h"
 #include "match/comm.h"
-#include "match/credit.h"
 #include "match/inbound.h"
 #include "memory/staging.h"
 #include "plan/learning.h"
 #include "contact/contact.h"
 #include "plan/device_costs.h"
-#include "plan/node_costs.h"
-#include "plan/used_history.h"
+#include "plan/machine.h"
 #include "peer/peer.h"
 #include "plan/peer_class.h"
 #include "contact/peer_lanes.h"
 #include "report/job_pages.h"
-#include "report/page_keeper.h"
+#include "report/page_fill.h"
 #include "report/report.h"
 #include "request/recv_request.h"
 #include "request/timer.h"
-#include "request/send_queue.h"
-#include "request/send_request.h"
 #include "request/send_start.h"
-#include "entry/waits.h"
+#include "request/send_request.h"
 
 /* Open MPI calls it nowhere; multilane-top shows what waits, of all communicators. */
 static int module_dump(ompi_communicator_t *comm, int verbose)
@@ -252,7 +246,7 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
     if (rc == OMPI_SUCCESS)
         rc = counters_register_lanes(&mca_pml_multilane_component.pmlm_version);
     if (rc == OMPI_SUCCESS && parameters.failover && lanes_may_break())
-        schedule_begin(); /* also if no process is ever met: unmet_senders.h */
+        schedule_begin(); /* also if no process is ever met: unmet_senders_meet */
     multilane.receiving = rc == OMPI_SUCCESS;
     if (multilane.receiving) {
         waiting_begin();
@@ -260,6 +254,29 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
         job_pages_begin();
     }
     return rc;
+}
+
+/* --- SIGPIPE at the end of MPI ----------------------------------------------------------------
+ * A process that leaves later than its peers writes to connections of btl/tcp that they have
+ * closed, and Open MPI does not shield it from SIGPIPE. */
+
+static struct sigaction before_mpi;
+static bool is_ignored;
+
+static void sigpipe_ignore(void)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    if (!is_ignored && sigaction(SIGPIPE, &ignore, &before_mpi) == 0)
+        is_ignored = true;
+}
+
+/* Sets what was there before, unless the program has set another one since. */
+void sigpipe_restore(void)
+{
+    struct sigaction now;
+    if (is_ignored && sigaction(SIGPIPE, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
+        sigaction(SIGPIPE, &before_mpi, NULL);
+    is_ignored = false;
 }
 
 int module_del_procs(ompi_proc_t **procs, size_t count)

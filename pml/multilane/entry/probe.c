@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI's probes. */
 #include "match/inbound.h"
-#include "base/multilane.h"
 #include "entry/calls.h"
 #include "request/request.h"
-#include "request/wait_story.h"
 
 /* Looks for a message; `take`: also removes it. */
 static struct inbound *probe_once(int source, int tag, ompi_communicator_t *ompi, bool take,
@@ -24,7 +22,7 @@ static struct inbound *probe_once(int source, int tag, ompi_communicator_t *ompi
         }
     }
     biased_unlock(&comm->lock);
-    if (!inbound) { /* relaxed, read in credit.c */
+    if (!inbound) { /* relaxed, read in inbound.c */
         atomic_store_explicit(&comm->probe_source, source, memory_order_relaxed);
         atomic_store_explicit(&comm->probe_missed, true, memory_order_relaxed);
     }

@@ -13,10 +13,9 @@
 #include "lane/waiting.h"
 #include "liveness/watch.h"
 #include "base/pending.h"
-#include "base/work.h"
-#include "liveness/schedule.h"
-#include "liveness/handover.h"
-#include "lane/extension.h"
+#include "liveness/liveness.h"
+#include "liveness/lost.h"
+#include "lane/lane.h"
 
 /* Most BTLs to poll; ours are three. */
 #define BTLS_MAX 16

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Progress while the program computes: a thread that polls our lanes while work is under way
- * (work.h), and else sleeps. Only with pml_multilane_progress_thread; then Open MPI's locks work
+ * (below), and else sleeps. Only with pml_multilane_progress_thread; then Open MPI's locks work
  * at every thread level. */
 #ifndef MULTILANE_PROGRESS_THREAD_H
 #define MULTILANE_PROGRESS_THREAD_H

@@ -2,12 +2,9 @@
 /* MPI's receives, also of matched messages, and the start of persistent requests. */
 #include <string.h>
 
-#include "join/meet.h"
 #include "join/posting.h"
 #include "request/send_start.h"
-#include "match/credit.h"
 #include "match/inbound.h"
-#include "base/multilane.h"
 #include "entry/calls.h"
 #include "request/recv_request.h"
 #include "request/request.h"

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI's sends: describe the message, look up its plan, call its protocol. */
-#include "request/send_queue.h"
 #include "request/send_start.h"
 #include "base/pending.h"
 #include "common/ring/ring.h"
-#include "match/credit.h"
-#include "base/multilane.h"
+#include "match/inbound.h"
 #include "entry/calls.h"
 #include "base/protocol.h"
 #include "request/request.h"

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Delivers each message in its turn. */
+/* Delivers each message in its turn, and joins those in parts. */
 #include "join/order.h"
 
-#include "join/meet.h"
+#include <stdlib.h>
+
 #include "join/posting.h"
-#include "match/credit.h"
-#include "request/receive_way.h"
+#include "delivery/control.h"
+#include "request/taking.h"
+
+/* Work to do when no lock is held. */
+struct order_rest {
+    struct inbound *ready;   /* matched messages, in order */
+    struct inbound *refused; /* messages to refuse */
+};
 
 static struct mca_pml_comm_t *arrival_comm(const struct arrival *arrival)
 {
@@ -88,8 +95,10 @@ static void refused_answer(struct inbound *refused)
     }
 }
 
-struct recv_request *order_deliver(struct arrival *arrival, struct inbound *kept,
-                                   struct order_rest *rest)
+/* With the peer's lock held, these three. Finds the receive for an arrival, or keeps it; `kept`:
+ * the inbound that holds it already, or null. */
+static struct recv_request *order_deliver(struct arrival *arrival, struct inbound *kept,
+                                          struct order_rest *rest)
 {
     struct mca_pml_comm_t *comm = arrival_comm(arrival);
     if (OPAL_UNLIKELY(!comm) && !(comm = orphan_keep(arrival, kept)))
@@ -119,7 +128,8 @@ struct recv_request *order_deliver(struct arrival *arrival, struct inbound *kept
     return request;
 }
 
-bool order_insert_early(struct peer *peer, struct inbound *inbound)
+/* Adds a message before its turn. False: a duplicate. */
+static bool order_insert_early(struct peer *peer, struct inbound *inbound)
 {
     uint32_t sequence = inbound->arrival.match.sequence;
     struct inbound **at = &peer->early;
@@ -138,7 +148,8 @@ bool order_insert_early(struct peer *peer, struct inbound *inbound)
     return true;
 }
 
-void order_deliver_early(struct peer *peer, struct order_rest *rest)
+/* Delivers early messages whose turn has come. */
+static void order_deliver_early(struct peer *peer, struct order_rest *rest)
 {
     struct inbound **last = &rest->ready;
     while (peer->early && peer->early->arrival.match.sequence == peer_next_sequence(peer)) {
@@ -177,7 +188,8 @@ static void reject_sequence(const struct arrival *arrival, int32_t ahead)
                    (uint64_t) ahead);
 }
 
-void order_finish(struct order_rest *rest)
+/* Does the rest. No lock is held. */
+static void order_finish(struct order_rest *rest)
 {
     if (OPAL_UNLIKELY(rest->ready != NULL))
         ready_take(rest->ready);
@@ -213,4 +225,274 @@ void message_arrived(struct arrival *arrival)
     credit_tell_if_due(peer);
     if (OPAL_UNLIKELY(ahead > EARLY_MAX))
         reject_sequence(arrival, ahead);
+}
+
+/* --- messages in parts ------------------------------------------------------------------------ */
+
+/* Messages in parts. Each part describes its message, so any may come first. An assembly is the
+ * inbound that stands for the message, in a list of its peer until the last part has come.
+ * Without a receive its bytes gather on the heap; with one each part goes to the buffer. The
+ * peer's lock guards all members of an assembly. */
+
+static struct inbound *assembly_find(struct peer *peer, uint32_t sequence)
+{
+    struct inbound *assembly = peer->assemblies ? *assembly_bucket(peer, sequence) : NULL;
+    while (assembly && assembly->arrival.match.sequence != sequence)
+        assembly = assembly->next_assembly;
+    return assembly;
+}
+
+static void assembly_remove(struct peer *peer, struct inbound *assembly)
+{
+    if (OPAL_UNLIKELY(assembly->offered != NULL)) {
+        offered_end(assembly->offered);
+        assembly->offered = NULL;
+    }
+    struct inbound **at = assembly_bucket(peer, assembly->arrival.match.sequence);
+    while (*at != assembly)
+        at = &(*at)->next_assembly;
+    *at = assembly->next_assembly;
+}
+
+static void assembly_insert(struct peer *peer, struct inbound *assembly)
+{
+    struct inbound **first = assembly_bucket(peer, assembly->arrival.match.sequence);
+    assembly->next_assembly = *first;
+    *first = assembly;
+}
+
+static bool assemblies_make(struct peer *peer)
+{
+    if (OPAL_UNLIKELY(!peer->assemblies))
+        peer->assemblies = calloc(1, sizeof(*peer->assemblies));
+    return peer->assemblies;
+}
+
+/* The first part of a message: delivers it like any other message. Null: a duplicate, or refused
+ * (*wrong says why). */
+static struct inbound *assembly_start(struct arrival *part, struct order_rest *rest,
+                                      const char **wrong)
+{
+    struct peer *peer = part->peer;
+    int32_t ahead = (int32_t) (part->match.sequence - peer_next_sequence(peer));
+    if (ahead < 0)
+        return NULL;
+    if (ahead > EARLY_MAX) {
+        *wrong = "a part further ahead of its turn than can be, sequence";
+        return NULL;
+    }
+    if (!flow_may_come(&peer->in, part->size)) { /* room would be made for all of it */
+        *wrong = "a part of a message that is larger than its sender was given room for, sequence";
+        return NULL;
+    }
+    if (OPAL_UNLIKELY(!assemblies_make(peer))) {
+        *wrong = "a part of a message for which there is no memory, sequence";
+        return NULL;
+    }
+    struct inbound *assembly = inbound_keep(part);
+    if (!assembly)
+        return NULL;
+    assembly->arrival.offer = NULL;
+    if (ahead > 0 && !order_insert_early(peer, assembly)) {
+        inbound_free(assembly);
+        *wrong = "a part of a message that came whole, sequence";
+        return NULL;
+    }
+    assembly_insert(peer, assembly);
+    if (ahead > 0)
+        return assembly;
+    peer_sequence_came(peer);
+    struct recv_request *receiver = order_deliver(&assembly->arrival, assembly, rest);
+    if (receiver)
+        inbound_attach(assembly, receiver);
+    if (peer->early)
+        order_deliver_early(peer, rest);
+    return assembly;
+}
+
+/* All parts must describe the message alike. */
+static bool assembly_fits(const struct inbound *assembly, const struct arrival *part)
+{
+    const struct arrival *whole = &assembly->arrival;
+    return whole->size == part->size && whole->flags == part->flags &&
+           whole->match.context == part->match.context &&
+           whole->match.source == part->match.source && whole->match.tag == part->match.tag;
+}
+
+/* Copies a part of a message without a receive. */
+static bool assembly_gather(struct inbound *assembly, const struct arrival *part)
+{
+    if (assembly->refused)
+        return true;
+    if (!assembly->data && !inbound_make_room(assembly, part->size))
+        return false;
+    arrival_copy(part, assembly->data + part->offset);
+    return true;
+}
+
+/* No thread copies to its receive, and it is whole, or a lost peer or a cancel has ended it. */
+static bool assembly_is_over(const struct inbound *assembly)
+{
+    return assembly->copying == 0 && (assembly->assembled >= assembly->arrival.size ||
+                                      (assembly->refused && assembly->receiver));
+}
+
+/* Counts copied bytes. True: the caller ends its receive by assembly_finish. */
+static bool assembly_count(struct peer *peer, struct inbound *assembly, size_t bytes)
+{
+    assembly->assembled += bytes;
+    if (!assembly_is_over(assembly))
+        return false;
+    assembly_remove(peer, assembly);
+    assembly->arrival.type = WIRE_EAGER; /* from here on like a message that came whole */
+    if (assembly->receiver)
+        return true;
+    if (assembly->refused)
+        inbound_free(assembly);
+    return false;
+}
+
+/* Copies a part to its place. True: as for assembly_count. With the peer's lock held. */
+static bool assembly_add(struct peer *peer, struct inbound *assembly, const struct arrival *part,
+                         const char **wrong)
+{
+    size_t fresh = 0;
+    if (!assembly_fits(assembly, part))
+        *wrong = "a part that does not fit the message it belongs to, offset";
+    else if (!spans_add(&assembly->claimed, part->offset, part->offset + part->length, &fresh))
+        *wrong = "a part of a message with too many gaps, offset";
+    if (fresh == 0) /* or a duplicate */
+        return false;
+    if (assembly->receiver && !assembly->refused) {
+        assembly->copying++; /* without the lock: the assembly stays, and its receive */
+        biased_unlock(&peer->lock);
+        recv_request_write(assembly->receiver, part->offset, part->payload, part->payload_count);
+        biased_lock(&peer->lock);
+        assembly->copying--;
+    } else if (!assembly_gather(assembly, part)) {
+        *wrong = "a part of a message for which there is no memory, offset";
+        return false;
+    }
+    return assembly_count(peer, assembly, fresh);
+}
+
+/* All of it has come, or no more will: ends its receive. No lock is held. */
+static void assembly_finish(struct peer *peer, struct inbound *assembly)
+{
+    if (OPAL_LIKELY(!assembly->refused)) {
+        seen_flush(peer);
+        recv_request_finish(assembly->receiver);
+    } else {
+        recv_request_fail(assembly->receiver, COMPAT_ERR_PROC_FAILED);
+    }
+    inbound_free(assembly);
+}
+
+/* The bytes from `from` on came by the receiver's own copy, or (not good) will come in parts. With
+ * the peer's lock held, which it releases. */
+static void assembly_taken(struct offered *offered, uint64_t from, bool good)
+{
+    struct peer *peer = offered->peer;
+    struct inbound *assembly = offered->assembly;
+    size_t fresh = 0;
+    assembly->copying--;
+    if (good)
+        (void) spans_add(&assembly->claimed, from, offered->size, &fresh);
+    bool is_complete = assembly_count(peer, assembly, fresh);
+    biased_unlock(&peer->lock);
+    if (is_complete)
+        assembly_finish(peer, assembly);
+}
+
+/* The part that says what the sender offers may come behind others. */
+static void assembly_offered(struct inbound *assembly, const struct arrival *part)
+{
+    struct offered *offered =
+        offered_new(part->peer, part->offer, assembly->arrival.size, assembly_taken);
+    if (!offered)
+        return;
+    assembly->offered = offered;
+    offered->assembly = assembly;
+    if (assembly->receiver)
+        taking_begin(offered);
+}
+
+bool part_is_awaited(struct peer *peer, uint32_t sequence)
+{
+    biased_lock(&peer->lock);
+    const struct inbound *assembly = assembly_find(peer, sequence);
+    bool is_awaited = assembly && assembly->receiver && !assembly->refused;
+    biased_unlock(&peer->lock);
+    return is_awaited;
+}
+
+void part_arrived(struct arrival *part)
+{
+    struct peer *peer = part->peer;
+    struct order_rest rest = {.ready = NULL};
+    const char *wrong = NULL;
+    bool is_complete = false;
+
+    awaited_post();
+    biased_lock(&peer->lock);
+    struct inbound *assembly = assembly_find(peer, part->match.sequence);
+    if (!assembly)
+        assembly = assembly_start(part, &rest, &wrong);
+    if (assembly && OPAL_UNLIKELY(part->offer != NULL) && !assembly->offered)
+        assembly_offered(assembly, part);
+    if (assembly)
+        is_complete = assembly_add(peer, assembly, part, &wrong);
+    biased_unlock(&peer->lock);
+
+    if (is_complete)
+        assembly_finish(peer, assembly);
+    order_finish(&rest);
+    credit_tell_if_due(peer);
+    if (OPAL_UNLIKELY(wrong != NULL))
+        inbound_reject(part->btl, wrong, part->offset);
+}
+
+/* One whose receive ends now; null: there is none. The others get no receive any more. */
+static struct inbound *assembly_take_lost(struct peer *peer)
+{
+    struct inbound *at;
+    for (at = assembly_next(peer, NULL); at; at = assembly_next(peer, at)) {
+        at->refused = true;
+        if (assembly_is_over(at))
+            break;
+    }
+    if (at)
+        assembly_remove(peer, at);
+    return at;
+}
+
+void assemblies_lost(struct peer *peer)
+{
+    struct inbound *ended;
+    do {
+        biased_lock(&peer->lock);
+        ended = assembly_take_lost(peer);
+        biased_unlock(&peer->lock);
+        if (ended)
+            assembly_finish(peer, ended);
+    } while (ended);
+}
+
+/* Those that are before their turn are among the early ones too, which has them freed. */
+static void peer_assemblies_free(struct peer *peer, void *unused)
+{
+    struct inbound *at, *next;
+    (void) unused;
+    for (at = assembly_next(peer, NULL); at; at = next) {
+        next = assembly_next(peer, at);
+        if ((int32_t) (at->arrival.match.sequence - peer_next_sequence(peer)) >= 0)
+            continue;
+        assembly_remove(peer, at);
+        inbound_free(at);
+    }
+}
+
+void assemblies_fini(void)
+{
+    peers_visit(peer_assemblies_free, NULL);
 }

@@ -14,24 +14,23 @@ void message_arrived(struct arrival *arrival);
  * lock held. */
 void order_adopt_orphans(struct mca_pml_comm_t *comm);
 
-/* The rest is for messages in parts. No lane overtakes another by so many messages. */
+/* No lane overtakes another by so many messages. */
 #define EARLY_MAX (1 << 24)
 
-/* Work to do when no lock is held. */
-struct order_rest {
-    struct inbound *ready;   /* matched messages, in order */
-    struct inbound *refused; /* messages to refuse */
-};
+/* --- messages in parts ------------------------------------------------------------------------ */
 
-/* With the peer's lock held, these three. Finds the receive for an arrival, or keeps it; `kept`:
- * the inbound that holds it already, or null. */
-struct recv_request *order_deliver(struct arrival *arrival, struct inbound *kept,
-                                   struct order_rest *rest);
-/* Adds a message before its turn. False: a duplicate. */
-bool order_insert_early(struct peer *peer, struct inbound *inbound);
-/* Delivers early messages whose turn has come. */
-void order_deliver_early(struct peer *peer, struct order_rest *rest);
-/* Does the rest. No lock is held. */
-void order_finish(struct order_rest *rest);
+/* Joins the parts of eager messages. */
+
+/* Handles an arrived part, in any order. The caller owns the arrival. No lock is held. */
+void part_arrived(struct arrival *part);
+
+/* Is this a part of a message that has its receive? */
+bool part_is_awaited(struct peer *peer, uint32_t sequence);
+
+/* The peer is lost: ends the receives of messages with missing parts. No lock is held. */
+void assemblies_lost(struct peer *peer);
+
+/* Frees what waits for parts that never came, when MPI ends. */
+void assemblies_fini(void);
 
 #endif

@@ -1,9 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Starts receives. */
+/* Starts receives, and gives them their messages. */
 #ifndef MULTILANE_POSTING_H
 #define MULTILANE_POSTING_H
 
 #include "request/recv_request.h"
+
+/* Receives a matched message. One that its sender has announced it proposes to move in a way that
+ * it has chosen without knowing the memory that it goes to, and says what its own is; the receiver
+ * knows both, and chooses. */
+
+/* No lock is held; the request may be complete and freed on return. */
+void recv_request_take(struct recv_request *request, const struct arrival *arrival);
+
+/* Gives a kept message to its receive. */
+
+/* Gives the message to the matched receive. Frees the inbound, now or with its last part. True: it
+ * had not come whole. No lock is held. */
+bool inbound_take(struct inbound *inbound, struct recv_request *receiver);
+
+/* The same for a message with missing parts: moves what has gathered; later parts follow. With
+ * the peer's lock held. */
+void inbound_attach(struct inbound *inbound, struct recv_request *receiver);
 
 /* A blocking receive into a contiguous buffer in host memory, while its message is near, in a
  * process with one thread: it needs no request. It stands behind all receives that are posted, and
@@ -17,7 +34,7 @@ struct awaited {
     size_t room; /* in bytes */
     int source;  /* a rank */
     int tag;
-    uint32_t looks;               /* when it began to wait: lane/looks.h */
+    uint32_t looks;               /* when it began to wait: lane/waiting.h */
     bool is_over;                 /* one of these: */
     bool is_received;             /* status is set */
     struct recv_request *request; /* it waits on; */

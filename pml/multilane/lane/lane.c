@@ -2,12 +2,217 @@
 /* Calls of the BTLs: what they do differently is handled here, once. */
 #include "lane/lane.h"
 
+#include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/handle.h"
 #include "base/own_page.h"
 #include "common/compat/tsan.h"
-#include "lane/lane_events.h"
-#include "wire/wire.h"
+#include "common/model/lane.h"
+
+/* Finds the extension of a BTL of ours among the symbols of its component. */
+
+const struct multilane_extension *lane_extension_named(const char *btl)
+{
+    char symbol[128];
+    snprintf(symbol, sizeof(symbol), MULTILANE_EXTENSION_SYMBOL_FORMAT, btl);
+    const struct multilane_extension *extension = dlsym(RTLD_DEFAULT, symbol);
+    return extension && extension->version == MULTILANE_EXTENSION_VERSION &&
+                   extension->struct_bytes >= sizeof(*extension)
+               ? extension
+               : NULL;
+}
+
+/* Looking a symbol up takes as long as all else of a contact, so the last answers are kept; a
+ * component that was closed and opened anew may lie elsewhere. Under multilane.lock, or before
+ * there are other threads. */
+const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl)
+{
+    static struct {
+        const mca_btl_base_component_t *component;
+        const struct multilane_extension *extension;
+    } known[MODEL_LANES_MAX];
+    static unsigned next;
+
+    for (unsigned i = 0; i < MODEL_LANES_MAX; i++)
+        if (known[i].component == btl->btl_component && known[i].component)
+            return known[i].extension;
+    unsigned at = next++ % MODEL_LANES_MAX;
+    known[at].component = btl->btl_component;
+    known[at].extension = lane_extension_named(btl->btl_component->btl_version.mca_component_name);
+    return known[at].extension;
+}
+
+bool btl_is_of_sockets(const mca_btl_base_module_t *btl)
+{
+    const struct multilane_extension *extension = lane_extension_of(btl);
+    return extension ? extension->round_trip_s != NULL
+                     : strcmp(btl->btl_component->btl_version.mca_component_name, "tcp") == 0;
+}
+
+/* The table of departures, and the one callback of all descriptors. */
+
+struct departure {
+    opal_free_list_item_t super;
+    struct pending pending; /* ends it from progress after an error: the BTL may hold a lock */
+    struct lane *lane;
+    struct peer *peer;
+    lane_left left;
+    void *owner;
+    int status;
+    bool is_in_place;
+};
+
+typedef struct departure departure_t;
+OBJ_CLASS_DECLARATION(departure_t);
+
+static void departure_construct(struct departure *departure)
+{
+    tsan_release(departure); /* tsan_list_get */
+}
+
+OBJ_CLASS_INSTANCE(departure_t, opal_free_list_item_t, departure_construct, NULL);
+
+/* The list never frees memory, so reading a departure that was taken meanwhile is safe. */
+static struct {
+    opal_free_list_t list;
+    struct handle_table table; /* the thread that removes the handle owns the departure */
+    bool is_open;
+} departures;
+
+_Static_assert(sizeof(void *) >= sizeof(struct wire_handle), "a callback's context holds a handle");
+
+static struct wire_handle handle_of_context(const void *context)
+{
+    uint64_t number = (uintptr_t) context;
+    return (struct wire_handle){.index = (uint32_t) number,
+                                .generation = (uint32_t) (number >> 32)};
+}
+
+static void *context_of_handle(struct wire_handle handle)
+{
+    return (void *) (uintptr_t) ((uint64_t) handle.generation << 32 | handle.index);
+}
+
+static void departure_end(struct departure *departure, int status)
+{
+    lane_left left = departure->left;
+    void *owner = departure->owner;
+    tsan_list_return(&departures.list, &departure->super);
+    if (left)
+        left(owner, status);
+}
+
+static int departure_fail(struct pending *pending)
+{
+    struct departure *departure =
+        (struct departure *) ((char *) pending - offsetof(struct departure, pending));
+    int status = departure->status;
+    lane_failed(departure->lane, "could not deliver a message that it had accepted", status);
+    departure_end(departure, status);
+    return OMPI_SUCCESS;
+}
+
+static void descriptor_ended(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                             mca_btl_base_descriptor_t *descriptor, int status)
+{
+    tsan_acquire(descriptor);
+    struct wire_handle handle = handle_of_context(descriptor->des_cbdata);
+    tsan_release(descriptor);
+    (void) btl;
+    (void) endpoint;
+    if (OPAL_UNLIKELY(!departures.is_open))
+        return;
+    struct departure *departure = handle_find(&departures.table, HANDLE_DEPARTURE, handle);
+    if (OPAL_UNLIKELY(!departure || !handle_take(&departures.table, handle)))
+        return;
+    if (OPAL_LIKELY(status == OPAL_SUCCESS)) {
+        departure_end(departure, OMPI_SUCCESS);
+        return;
+    }
+    departure->status = status;
+    departure->pending = (struct pending){.retry = departure_fail};
+    pending_add(&departure->pending);
+}
+
+/* Sets the descriptor's callback. It calls `left`, if not null, once, unless departure_revoke
+ * comes first. `is_in_place`: the lane reads the owner's memory until then. False: no memory. */
+static bool departure_begin(struct lane *lane, struct peer *peer,
+                            mca_btl_base_descriptor_t *descriptor, bool is_in_place, lane_left left,
+                            void *owner, struct wire_handle *handle)
+{
+    struct departure *departure = (struct departure *) tsan_list_get(&departures.list);
+    if (OPAL_UNLIKELY(!departure))
+        return false;
+    departure->lane = lane;
+    departure->peer = peer;
+    departure->is_in_place = is_in_place;
+    departure->left = left;
+    departure->owner = owner;
+    if (OPAL_UNLIKELY(handle_acquire(&departures.table, HANDLE_DEPARTURE, departure, handle) !=
+                      OMPI_SUCCESS)) {
+        tsan_list_return(&departures.list, &departure->super);
+        return false;
+    }
+    descriptor->des_cbfunc = descriptor_ended;
+    descriptor->des_cbdata = context_of_handle(*handle);
+    return true;
+}
+
+/* Removes the departure without a call of `left`. False: the callback was first. */
+static bool departure_revoke(struct wire_handle handle)
+{
+    struct departure *departure = handle_find(&departures.table, HANDLE_DEPARTURE, handle);
+    if (!departure || !handle_take(&departures.table, handle))
+        return false;
+    tsan_list_return(&departures.list, &departure->super);
+    return true;
+}
+
+/* Is a departure under way whose lane reads its owner's memory? */
+static bool departures_in_place(const struct lane *lane)
+{
+    const struct departure *departure;
+    struct wire_handle handle;
+    uint32_t at = 0;
+    while ((departure = handle_next(&departures.table, HANDLE_DEPARTURE, &at, &handle)))
+        if (departure->is_in_place && departure->lane == lane)
+            return true;
+    return false;
+}
+
+void departures_lost(const struct peer *peer)
+{
+    struct departure *departure;
+    struct wire_handle handle;
+    uint32_t at = 0;
+    while ((departure = handle_next(&departures.table, HANDLE_DEPARTURE, &at, &handle)))
+        if (departure->peer == peer && !departure->is_in_place &&
+            handle_take(&departures.table, handle))
+            departure_end(departure, OMPI_ERR_UNREACH);
+}
+
+void departures_init(void)
+{
+    OBJ_CONSTRUCT(&departures.list, opal_free_list_t);
+    opal_free_list_init(&departures.list, sizeof(struct departure), opal_cache_line_size,
+                        OBJ_CLASS(departure_t), 0, opal_cache_line_size, 0, -1, 64, NULL, 0, NULL,
+                        NULL, NULL);
+    handle_table_init(&departures.table);
+    departures.is_open = true;
+}
+
+void departures_fini(void)
+{
+    departures.is_open = false; /* a BTL may still call back when it closes */
+    handle_table_fini(&departures.table);
+    OBJ_DESTRUCT(&departures.list);
+}
+
+/* Holds the table. */
+
+struct lane_events lane_events;
 
 /* The BTL frees the descriptor; no request waits for it. */
 #define FIRE_AND_FORGET (MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP)

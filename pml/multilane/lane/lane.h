@@ -1,22 +1,82 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A lane: one BTL module toward one peer, and the basic operations on it. */
+/* A lane: one BTL module toward one peer, and the basic operations on it; what leaves by it, and
+ * what it reports to the layers above. */
 #ifndef MULTILANE_LANE_H
 #define MULTILANE_LANE_H
 
 #include <stdatomic.h>
 
 #include "common/compat/pml.h"
-
 #include "base/counter.h"
 #include "multilane/extension.h"
-
 #include "base/pending.h"
-#include "lane/departure.h"
 #include "wire/wire.h"
+
+/* What the BTLs of Multilane offer beyond Open MPI's interface. */
+
+/* The extension of a BTL of ours; null for a stock BTL. */
+const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl);
+/* By the BTL's name, without a module: outside of jobs. Null also if the BTL is not loaded. */
+const struct multilane_extension *lane_extension_named(const char *btl);
+
+/* Do messages pass through connections of the kernel? Then what the start measures of one holds. */
+bool btl_is_of_sockets(const mca_btl_base_module_t *btl);
+
+/* Departures: bytes that a lane has accepted and that are still in this process. When they
+ * leave, the owner is told, exactly once. The BTL's callback names a departure by its handle, so
+ * a second callback finds nothing: tcp may call back after it has returned an error, or after
+ * the peer is lost. */
+
+struct lane;
+struct peer;
+
+/* Tells the owner, once, that the bytes have left, or, with an error, that they never will. It
+ * may send and complete requests; the caller holds no lock of the PML. */
+typedef void (*lane_left)(void *owner, int status);
+
+void departures_init(void);
+void departures_fini(void);
+
+/* The peer is lost: tells the owners of all departures to it, with an error; but not of those in
+ * place, which lane_close ends. No lock is held. */
+void departures_lost(const struct peer *peer);
+
+/* Reports of failed lanes to the layers above, which set this table once, before there are
+ * lanes. */
+
+struct lane;
+
+/* Any thread may call these, also in a callback of a BTL. They only mark the failure; progress
+ * acts on it. */
+struct lane_events {
+    void (*lane_failed)(struct lane *lane, const char *what, int rc);
+    void (*btl_failed)(mca_btl_base_module_t *btl, const char *what, int rc);
+    /* Something is to go by a lane that has not been proven to lead to its peer. */
+    void (*unproven)(struct lane *lane);
+    /* So many bytes that came by a lane, or by several (null), have a wrong sum; they come again.
+     */
+    void (*wrong)(struct lane *lane, size_t bytes);
+    /* A lane that broke gives a message back, see return_to in multilane/extension.h. */
+    multilane_returned returned;
+};
+
+extern __attribute__((visibility("hidden"))) struct lane_events lane_events;
+
+/* A lane to a known peer failed while doing `what`, with Open MPI's error `rc`. */
+static inline void lane_failed(struct lane *lane, const char *what, int rc)
+{
+    lane_events.lane_failed(lane, what, rc);
+}
+
+/* A BTL failed toward an unknown process. */
+static inline void btl_failed(mca_btl_base_module_t *btl, const char *what, int rc)
+{
+    lane_events.btl_failed(btl, what, rc);
+}
 
 struct peer;
 
-/* The measured speed of a lane for striped data. stripe.c and seen.c read and write it, all
+/* The measured speed of a lane for striped data. stripe.c and control.c read and write it, all
  * relaxed: each member is a number of its own, written by threads that send or read on the lane. An
  * old value makes a piece take the second best lane. */
 struct lane_speed {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sleeping. A wait is told from a test by its story (request/wait_story.h), and sleeps from
+/* Sleeping. A wait is told from a test by its story (request/request.h), and sleeps from
  * opal_progress, so that what Open MPI does in its waits, with threads and with failed processes,
  * stays as it is. */
 #include "lane/waiting.h"
@@ -18,7 +18,6 @@
 #include "base/pending.h"
 #include "common/lane/crowd.h"
 #include "lane/lane.h"
-#include "lane/extension.h"
 #include "lane/waited.h"
 
 /* For so long a wait yields the processor: a sleep and the wake-up cost some times as much as a
@@ -322,4 +321,26 @@ void waiting_end(void)
         (void) state.rouser->rouse_by(NULL);
     atomic_store_explicit(&waiting.shares, false, memory_order_relaxed);
     atomic_store_explicit(&waiting.counts, false, memory_order_relaxed);
+}
+
+/* --- looks that found nothing ----------------------------------------------------------------- */
+
+/* Counts the rounds of progress. */
+
+_Atomic uint32_t looks;
+
+static int looks_progress(void)
+{
+    looks_add();
+    return 0;
+}
+
+void looks_begin(void)
+{
+    opal_progress_register(looks_progress);
+}
+
+void looks_end(void)
+{
+    opal_progress_unregister(looks_progress);
 }

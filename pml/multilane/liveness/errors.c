@@ -9,8 +9,6 @@
 #include "lane/lane.h"
 #include "delivery/control.h"
 #include "liveness/liveness.h"
-#include "lane/lane_events.h"
-#include "liveness/handover.h"
 #include "liveness/lost.h"
 #include "base/multilane.h"
 #include "peer/peer.h"

@@ -11,7 +11,7 @@ struct peer;
 /* Is MPI_Finalize so far that lost connections are no errors any more? */
 bool mpi_is_ending(void);
 
-/* Fills the table of lane_events.h: another lane takes over (watch.h), or the peer counts as
+/* Fills lane_events: another lane takes over (watch.h), or the peer counts as
  * failed. */
 void errors_begin(void);
 

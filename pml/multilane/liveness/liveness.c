@@ -7,8 +7,6 @@
 
 #include "base/multilane.h"
 #include "base/parameters.h"
-#include "liveness/schedule.h"
-#include "peer/control_message.h"
 #include "plan/stripe.h"
 
 static void liveness_free(struct liveness *liveness)
@@ -146,4 +144,128 @@ void lane_watch(struct lane *lane)
     OPAL_THREAD_LOCK(&liveness->lock);
     schedule_add(liveness);
     OPAL_THREAD_UNLOCK(&liveness->lock);
+}
+
+/* --- the list of peers for progress ----------------------------------------------------------- */
+
+/* The list of peers for progress. */
+
+struct liveness *_Atomic schedule_first;
+
+static struct {
+    opal_mutex_t lock; /* guards schedule_first; a leaf */
+    int (*progress)(void);
+    _Atomic uint64_t active_ns; /* written by the thread in watch.c, read by all */
+    _Atomic bool listens;       /* registered with opal_progress */
+    _Atomic bool begun;
+} schedule;
+
+uint64_t active_time_ns(void)
+{
+    return atomic_load_explicit(&schedule.active_ns, memory_order_relaxed); /* active_time_set */
+}
+
+void active_time_set(uint64_t ns)
+{
+    atomic_store_explicit(&schedule.active_ns, ns, memory_order_relaxed);
+}
+
+void schedule_add(struct liveness *liveness)
+{
+    /* watch.c clears it before it takes the lock of the liveness, which the caller holds: where it
+     * is still set, that look comes after this. */
+    if (atomic_load_explicit(&liveness->watched, memory_order_relaxed))
+        return;
+    OPAL_THREAD_LOCK(&schedule.lock);
+    /* Acquire, against the release in watch.c: that thread has read next_watched. */
+    if (!atomic_load_explicit(&liveness->watched, memory_order_acquire)) {
+        atomic_store_explicit(&liveness->watched, true, memory_order_relaxed);
+        liveness->next_watched = atomic_load_explicit(&schedule_first, memory_order_relaxed);
+        atomic_store_explicit(&schedule_first, liveness,
+                              memory_order_relaxed); /* schedule_has_any */
+    }
+    OPAL_THREAD_UNLOCK(&schedule.lock);
+}
+
+struct liveness *schedule_take(void)
+{
+    OPAL_THREAD_LOCK(&schedule.lock);
+    struct liveness *all = atomic_load_explicit(&schedule_first, memory_order_relaxed);
+    atomic_store_explicit(&schedule_first, NULL, memory_order_relaxed);
+    OPAL_THREAD_UNLOCK(&schedule.lock);
+    return all;
+}
+
+void schedule_init(int (*progress)(void))
+{
+    OBJ_CONSTRUCT(&schedule.lock, opal_mutex_t);
+    schedule.progress = progress;
+}
+
+void schedule_listen(void)
+{
+    if (!atomic_exchange_explicit(&schedule.listens, true,
+                                  memory_order_relaxed)) /* once is enough */
+        opal_progress_register(schedule.progress);
+}
+
+void schedule_begin(void)
+{
+    schedule_listen();
+    atomic_store_explicit(&schedule.begun, true, memory_order_relaxed); /* schedule_has_begun */
+}
+
+bool schedule_has_begun(void)
+{
+    return atomic_load_explicit(&schedule.begun, memory_order_relaxed);
+}
+
+void schedule_fini(void)
+{
+    if (atomic_load_explicit(&schedule.listens, memory_order_relaxed))
+        opal_progress_unregister(schedule.progress);
+    atomic_init(&schedule.listens, false);
+    atomic_init(&schedule.begun, false);
+    atomic_init(&schedule_first, NULL);
+    OBJ_DESTRUCT(&schedule.lock);
+}
+
+/* --- notes between the two ends of a broken lane ---------------------------------------------- */
+
+/* Notes between the two ends of a broken lane. */
+
+_Static_assert(sizeof(((struct wire_note *) 0)->bytes) == MULTILANE_FENCE_NOTE_BYTES,
+               "a note fits");
+
+/* A lost note does no harm: it is sent again, and so is its answer. */
+static void note_post(struct lane *by, const struct wire_note *note)
+{
+    if (by)
+        (void) control_send_bare(by, WIRE_NOTE, note, sizeof(*note));
+}
+
+void note_send(struct lane *lane)
+{
+    struct wire_note note = {.length = 0};
+    if (lane->extension && lane->extension->fence_ask)
+        note.length = (uint32_t) lane->extension->fence_ask(lane->btl, lane->endpoint, note.bytes);
+    if (note.length)
+        note_post(peer_lane_for(lane->peer, 0), &note);
+}
+
+bool notes_heard(struct peer *peer, struct lane *lane, const struct wire_note *note)
+{
+    struct wire_note answer = {.length = 0};
+    if (note->length == 0 || note->length > sizeof(note->bytes))
+        return false;
+    /* Each component knows its own notes; the lanes of one share the function. */
+    for (int i = 0; i < peer_lane_count(peer) && !answer.length; i++) {
+        const struct multilane_extension *extension = peer->lanes[i].extension;
+        if (extension && extension->fence_hear)
+            answer.length =
+                (uint32_t) extension->fence_hear(note->bytes, note->length, answer.bytes);
+    }
+    if (answer.length)
+        note_post(lane && lane_is_up(lane) ? lane : peer_lane_for(peer, 0), &answer);
+    return true;
 }

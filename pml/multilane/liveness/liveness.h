@@ -4,7 +4,33 @@
 #ifndef MULTILANE_LIVENESS_H
 #define MULTILANE_LIVENESS_H
 
-#include "liveness/liveness_state.h"
+#include <stdatomic.h>
+
+#include "peer/peer.h"
+
+/* What is known of one peer, see liveness.h. */
+
+struct liveness {
+    struct peer *peer;
+    /* Guards what follows, and the health of the peer's lanes; the lock of the schedule is taken
+     * inside. */
+    opal_mutex_t lock;
+    bool lost; /* the peer is: it is not looked at any more */
+
+    /* For watch.c, in active time (active_time_ns). */
+    uint32_t ask;         /* number of the last question */
+    uint64_t asked_ns;    /* when it was asked */
+    uint64_t alive_ns;    /* when the peer answered last */
+    uint64_t waited_ns;   /* when it was first asked since */
+    _Atomic bool watched; /* in watch.c's list */
+    struct liveness *next_watched;
+};
+
+/* The peer's, or null. Acquire, against liveness_of: what is found is whole. */
+static inline struct liveness *liveness_find(const struct peer *peer)
+{
+    return atomic_load_explicit(&peer->liveness, memory_order_acquire);
+}
 
 /* The peer's, made if there is none. Null: no memory. */
 struct liveness *liveness_of(struct peer *peer);
@@ -31,5 +57,48 @@ void lane_watch(struct lane *lane);
 /* A BTL reports the lane as broken: marks it, and progress acts on it. False: no other lane takes
  * over, so what it carried may be lost. */
 bool lane_break(struct lane *lane, const char *what, const char *why);
+
+/* --- the list of peers for progress ----------------------------------------------------------- */
+
+/* Which peers progress has to look at, and the active time by which it judges lanes and peers.
+ *
+ * Active time passes only while this process calls MPI, or its progress thread runs: at other
+ * times it hears no peer and can conclude nothing. */
+
+/* Active time in nanoseconds. The thread in watch.c writes it, all read it. */
+uint64_t active_time_ns(void);
+void active_time_set(uint64_t ns);
+
+/* Adds a peer for progress to look at. The lock of its liveness may be held. */
+void schedule_add(struct liveness *liveness);
+/* Takes all that were added, linked by next_watched. Each may be added again once its `watched`
+ * is false. */
+struct liveness *schedule_take(void);
+/* Was one added? A hint, without the lock, in each round of progress. */
+extern struct liveness *_Atomic schedule_first; /* written under a lock */
+static inline bool schedule_has_any(void)
+{
+    return atomic_load_explicit(&schedule_first, memory_order_relaxed) != NULL;
+}
+
+/* `progress` is the function to register with opal_progress. */
+void schedule_init(int (*progress)(void));
+void schedule_fini(void);
+/* Registers it, though none was added yet. */
+void schedule_listen(void);
+/* The same, and schedule_has_begun is true from now on. */
+void schedule_begin(void);
+bool schedule_has_begun(void);
+
+/* --- notes between the two ends of a broken lane ---------------------------------------------- */
+
+/* Notes between the two ends of a broken lane, carried by another one: a fence needs the word of
+ * the other end, which a lane that is cut cannot bring. */
+
+/* Tells the other end of this broken lane, if a fence is waited for. Where no lane carries it now,
+ * the next call does. */
+void note_send(struct lane *lane);
+/* WIRE_NOTE came on `lane` (null: unknown); answers. False: no note. */
+bool notes_heard(struct peer *peer, struct lane *lane, const struct wire_note *note);
 
 #endif

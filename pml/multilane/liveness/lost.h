@@ -4,8 +4,6 @@
 #ifndef MULTILANE_LOST_H
 #define MULTILANE_LOST_H
 
-#include "match/comm.h"
-#include "base/multilane.h"
 #include "peer/peer.h"
 
 /* Marks the peer as lost; progress ends what waits for it. False: nothing was done, because on
@@ -17,5 +15,25 @@ bool lost_would_be_returned(struct peer *peer);
 
 /* Sends WIRE_GONE on this lane: the lost peer may live and not know. */
 void lost_tell(struct lane *lane);
+
+/* --- losses that the progress thread finds ---------------------------------------------------- */
+
+/* Hands losses that the progress thread finds to the program's own threads, because Open MPI's
+ * error handling may call the user's functions. */
+
+/* `proc` may be null. */
+typedef void (*loss_function)(ompi_proc_t *proc, const char *sentence);
+
+/* In the progress thread: keeps the loss; a thread of the program calls the function at its next
+ * progress. False in other threads, or without memory: the caller calls it. */
+bool handover_take(loss_function lost, ompi_proc_t *proc, const char *sentence);
+
+/* Tells that the calling thread is the progress thread. */
+void handover_is_progress_thread(void);
+bool handover_in_progress_thread(void);
+
+/* Call before the progress thread starts, and after it has ended. */
+void handover_begin(void);
+void handover_end(void);
 
 #endif

@@ -11,7 +11,6 @@
 #include "base/multilane.h"
 #include "contact/peer_lanes.h"
 #include "delivery/control.h"
-#include "lane/lane_events.h"
 #include "liveness/errors.h"
 
 #define MINUTE_NS UINT64_C(60000000000)

@@ -5,7 +5,7 @@
 
 #include "lane/lane.h"
 
-/* Fills its part of the table of lane_events.h, after errors_begin. */
+/* Fills its part of lane_events, after errors_begin. */
 void wrong_begin(void);
 
 /* WIRE_WRONG: the other end leaves the lane out. */

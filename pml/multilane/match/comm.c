@@ -2,13 +2,11 @@
 /* The tables of communicators, by index and by extended id, and their members. */
 #include "match/comm.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/multilane.h"
 #include "contact/contact.h"
-#include "peer/control_message.h"
 
 /* By index, read without a lock: two levels, the first is fixed and the second only grows.
  * Written with the component's lock held. */

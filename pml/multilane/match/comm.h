@@ -25,7 +25,7 @@ struct mca_pml_comm_t {
     uint64_t stamp;
 
     /* A probe has found no message of this rank (or of any, below 0). Probes write both;
-     * credit.c clears the first. Relaxed, all. */
+     * inbound.c clears the first. Relaxed, all. */
     _Atomic bool probe_missed;
     _Atomic int probe_source;
 

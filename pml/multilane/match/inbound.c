@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of kept messages, and the queue of unexpected ones. */
+/* Tells senders their limits; the memory of kept messages, and the queue of unexpected ones. */
 #include "match/inbound.h"
 
 #include <stdlib.h>
@@ -7,9 +7,131 @@
 
 #include "common/compat/tsan.h"
 #include "delivery/control.h"
-#include "lane/lane_events.h"
-#include "match/credit.h"
+#include "lane/lane.h"
 #include "base/multilane.h"
+#include "base/pending.h"
+#include "base/clock.h"
+
+/* Tells senders their limits. */
+
+/* How long a receive waits before a sender without room gets some more. */
+#define STARVED_NS UINT64_C(2000000)
+
+static void due(struct peer *peer)
+{
+    atomic_store_explicit(&peer->credit_due, true, memory_order_relaxed); /* credit_tell_if_due */
+}
+
+void credit_look(struct peer *peer)
+{
+    if (OPAL_UNLIKELY(!peer->starved && flow_is_exhausted(&peer->in))) {
+        peer->starved = true;
+        pending_add(&peer->starved_pending);
+    }
+}
+
+static void credit_hold(struct peer *peer, uint32_t cost)
+{
+    if (OPAL_UNLIKELY(flow_hold(&peer->in, &multilane.pool, cost)))
+        due(peer);
+    credit_look(peer);
+}
+
+static void credit_release(struct peer *peer, uint32_t cost)
+{
+    if (cost && flow_release(&peer->in, cost))
+        due(peer);
+}
+
+void credit_tell(struct peer *peer)
+{
+    struct wire_credit credit;
+    biased_lock(&peer->lock);
+    bool is_due = atomic_load_explicit(&peer->credit_due, memory_order_relaxed);
+    if (is_due) {
+        flow_tell(&peer->in, &multilane.pool, &credit.limit, &credit.headers);
+        atomic_store_explicit(&peer->credit_due, false, memory_order_relaxed);
+    }
+    biased_unlock(&peer->lock);
+    if (!is_due)
+        return;
+    control_send(peer_control_lane(peer), WIRE_CREDIT, &credit, sizeof(credit));
+}
+
+/* Looks in each communicator for a receive or probe that waits for the peer. */
+struct search {
+    const struct peer *peer;
+    bool found;
+};
+
+static void one_waits(struct mca_pml_comm_t *comm, void *with)
+{
+    struct search *search = with;
+    if (search->found)
+        return;
+    biased_lock(&comm->lock);
+    for (uint32_t i = 0; i <= comm->posted.mask && !search->found; i++)
+        for (const struct match_node *head = comm->posted.buckets[i]; head && !search->found;
+             head = head->next_head)
+            search->found = comm_has(comm, head->source, search->peer);
+    biased_unlock(&comm->lock);
+    /* Relaxed: a probe that this misses will set it again. */
+    if (!search->found &&
+        atomic_exchange_explicit(&comm->probe_missed, false, memory_order_relaxed))
+        search->found = comm_has(
+            comm, atomic_load_explicit(&comm->probe_source, memory_order_relaxed), search->peer);
+}
+
+static bool receive_waits(const struct peer *peer)
+{
+    struct search search = {.peer = peer};
+    comms_visit(one_waits, &search);
+    return search.found;
+}
+
+/* From progress, while the peer has used up its limits: does a receive wait for it? */
+static int starved_retry(struct pending *pending)
+{
+    struct peer *peer = (struct peer *) ((char *) pending - offsetof(struct peer, starved_pending));
+    uint64_t now = clock_now_ns();
+    biased_lock(&peer->lock);
+    bool is_over = !peer_is_reachable(peer) || !flow_is_exhausted(&peer->in);
+    if (is_over) {
+        peer->starved = false;
+        peer->starved_ns = 0;
+    } else if (peer->starved_ns == 0) {
+        peer->starved_ns = now;
+    }
+    bool is_time = !is_over && now - peer->starved_ns >= STARVED_NS;
+    biased_unlock(&peer->lock);
+    if (is_over)
+        return OMPI_SUCCESS;
+    if (!is_time)
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    bool is_wanted = receive_waits(peer);
+    biased_lock(&peer->lock);
+    peer->starved_ns = now;
+    if (is_wanted) {
+        flow_extend(&peer->in);
+        due(peer);
+    }
+    biased_unlock(&peer->lock);
+    credit_tell_if_due(peer);
+    return OMPI_ERR_OUT_OF_RESOURCE;
+}
+
+void credit_end(struct peer *peer)
+{
+    biased_lock(&peer->lock);
+    flow_end(&peer->in, &multilane.pool);
+    biased_unlock(&peer->lock);
+}
+
+void credit_begin(struct peer *peer)
+{
+    flow_in_init(&peer->in, multilane.window, flow_headers(multilane.window));
+    peer->starved_pending.retry = starved_retry;
+}
 
 _Static_assert(sizeof(((struct inbound *) NULL)->bytes) == FLOW_INSIDE_BYTES,
                "what lies inside of it is counted with it");
@@ -336,4 +458,59 @@ void inbound_refuse(struct inbound *inbound)
     inbound_drop(inbound);
     if (handle_is_set(sender))
         inbound_refuse_sender(peer, sender);
+}
+
+/* --- rests on offer --------------------------------------------------------------------------- */
+
+/* The list of a peer's offered messages. */
+
+/* The lane by which a rest of this peer is taken; null: none. */
+static struct lane *taking_lane(struct peer *peer)
+{
+    uint8_t count =
+        atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* peer_take_lanes */
+    for (uint8_t i = 0; i < count; i++) {
+        struct lane *lane = &peer->lanes[i];
+        if (lane->extension && lane->extension->control_find && lane->extension->copy_from)
+            return lane;
+    }
+    return NULL;
+}
+
+static struct peer_offers *offers_of(struct peer *peer)
+{
+    if (peer->offers)
+        return peer->offers;
+    peer->offers = calloc(1, sizeof(*peer->offers));
+    if (peer->offers)
+        peer->offers->peer = peer;
+    return peer->offers;
+}
+
+struct offered *offered_new(struct peer *peer, const struct wire_offer *offer, uint64_t size,
+                            void (*taken)(struct offered *offered, uint64_t from, bool good))
+{
+    struct lane *lane = taking_lane(peer);
+    struct offered *offered = lane && offers_of(peer) ? calloc(1, sizeof(*offered)) : NULL;
+    if (OPAL_UNLIKELY(!offered))
+        return NULL;
+    offered->peer = peer;
+    offered->lane = lane;
+    offered->offer = *offer;
+    offered->size = size;
+    offered->taken = taken;
+    struct offered **last = &peer->offers->first; /* the older ones first */
+    while (*last)
+        last = &(*last)->next;
+    *last = offered;
+    return offered;
+}
+
+void offered_end(struct offered *offered)
+{
+    struct offered **at = &offered->peer->offers->first;
+    while (*at != offered)
+        at = &(*at)->next;
+    *at = offered->next;
+    free(offered);
 }

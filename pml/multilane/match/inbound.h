@@ -1,13 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arrived messages, and those kept until a receive takes them. */
+/* Arrived messages, those kept until a receive takes them, and what their senders are told of the
+ * room for more. */
 #ifndef MULTILANE_INBOUND_H
 #define MULTILANE_INBOUND_H
 
+#include <sys/uio.h>
+
 #include "match/comm.h"
-#include "common/compat/pml.h"
 #include "base/spans.h"
 
-#include <sys/uio.h>
+/* Flow control at the receiver. flow.h explains it; send_queue.h is the sender's part. */
+
+/* The peer sends nothing for now: its part of the pool goes back. No lock is held. */
+void credit_end(struct peer *peer);
+
+/* With the peer's lock held: where its limits are used up, starts to look for a receive that
+ * waits for it. */
+void credit_look(struct peer *peer);
+
+/* With the peer's lock held, for a message of that cost. matched: a receive matched it at
+ * arrival. hold: it is kept. release: a kept one was matched or thrown away. */
+static inline void credit_matched(struct peer *peer, uint32_t cost)
+{
+    if (OPAL_UNLIKELY(flow_matched(&peer->in, cost)))
+        atomic_store_explicit(&peer->credit_due, true,
+                              memory_order_relaxed); /* credit_tell_if_due */
+    if (OPAL_UNLIKELY(peer->in.held != 0))
+        credit_look(peer);
+}
+
+void credit_tell(struct peer *peer);
+
+/* Tells the peer its limits, if that is due. No lock is held. Relaxed: the thread that set
+ * credit_due comes here. */
+static inline void credit_tell_if_due(struct peer *peer)
+{
+    if (OPAL_UNLIKELY(atomic_load_explicit(&peer->credit_due, memory_order_relaxed)))
+        credit_tell(peer);
+}
+
+/* A peer is met: starts with the limits promised to it. */
+void credit_begin(struct peer *peer);
 
 struct offered;
 struct recv_request;
@@ -46,7 +79,7 @@ struct inbound {
     struct match_node key; /* in the unexpected queue, see match.h */
     unsigned char *data;   /* the payload: `bytes` or, if it does not fit, on the heap */
     uint64_t assembled;    /* bytes of a message in parts that have arrived */
-    uint32_t held;         /* its cost while it waits for a receive, else 0; see credit.h */
+    uint32_t held;         /* its cost while it waits for a receive, else 0 */
     bool refused;          /* no receive will get it; one that it has ends with the last copy */
     bool is_plain;         /* it came whole, and the sender expects no answer */
     struct arrival arrival;
@@ -139,5 +172,45 @@ void inbound_drop(struct inbound *inbound);
 
 /* Counts a bad header and fails the lane that it came on. Prints it the first time. */
 void inbound_reject(mca_btl_base_module_t *btl, const char *what, uint64_t value);
+
+/* --- rests on offer --------------------------------------------------------------------------- */
+
+/* A message whose rest its sender offers (base/offer_word.h), at its receiver. */
+
+struct inbound;
+struct recv_request;
+
+/* In the list of its peer, whose lock guards it, until the message is whole. */
+struct offered {
+    struct offered *next;
+    struct peer *peer;
+    struct lane *lane;
+    struct wire_offer offer;
+    uint64_t size;                 /* of the message */
+    struct inbound *assembly;      /* that its parts come to, and that knows the receiver; */
+    struct recv_request *receiver; /* or the receiver that its pieces come to, when it has asked */
+    /* The bytes from `from` on are copied, or were not. With the peer's lock held, which it
+     * releases. */
+    void (*taken)(struct offered *offered, uint64_t from, bool good);
+    bool is_busy;   /* they are being copied: neither the message nor its receive ends meanwhile */
+    bool is_futile; /* this process cannot copy them */
+};
+
+/* All that a peer offers. Guarded by its lock. */
+struct peer_offers {
+    struct peer *peer;
+    struct offered *first;  /* the oldest */
+    struct pending pending; /* looks at them */
+    bool is_pending;
+    uint64_t arrived;  /* how much of them had come when something came last, */
+    uint64_t since_ns; /* and when that was */
+};
+
+/* Null: there is no lane for it, or no memory; then the sender moves all. With the peer's lock
+ * held, as the next. */
+struct offered *offered_new(struct peer *peer, const struct wire_offer *offer, uint64_t size,
+                            void (*taken)(struct offered *offered, uint64_t from, bool good));
+/* All its bytes are there, or its receive has ended. */
+void offered_end(struct offered *offered);
 
 #endif

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "memory/device_buffer.h"
 #include "base/multilane.h"
 
 enum { POOL_SMALL, POOL_LARGE, POOLS, POOL_HEAP = POOLS, POOL_NONE };

@@ -2,12 +2,8 @@
 /* The tables of peers, and the search for a lane by BTL. */
 #include "peer/peer.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/multilane.h"
-#include "lane/lane_events.h"
 
 /* Peers of other jobs, by name: each of their messages carries it, and a parent may have
  * thousands of them. Written with the component's lock held. */
@@ -147,4 +143,16 @@ void peers_fini(void)
     free(multilane.local_peers);
     multilane.local_peers = NULL;
     multilane.local_peer_count = 0;
+}
+
+/* --- control messages ------------------------------------------------------------------------- */
+
+/* Sends control messages that may be lost. */
+
+bool control_send_bare(struct lane *lane, uint8_t type, const void *body, size_t length)
+{
+    struct control_message message;
+    control_write(&message, lane->peer, type, body, length);
+    int rc = lane_send_plain(lane, message.bytes, message.length, NULL, NULL);
+    return rc == LANE_LEFT || rc == LANE_UNDER_WAY;
 }

@@ -6,14 +6,10 @@
 
 #include <stdatomic.h>
 
-#include "base/pending.h"
-#include "common/compat/pml.h"
-
 #include "common/model/flow.h"
 #include "lane/lane.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
-#include "wire/wire.h"
 
 struct inbound;
 struct peer_class;
@@ -72,7 +68,7 @@ struct peer {
     struct inbound *early;         /* messages before their turn, by ascending sequence */
     struct inbound *early_last;    /* the last of them; undefined if there is none */
     struct assemblies *assemblies; /* eager messages with missing parts; null: none yet */
-    struct peer_offers *offers;    /* null until the first one: request/offered.h */
+    struct peer_offers *offers;    /* null until the first one: match/inbound.h */
     uint64_t starved_ns;           /* since when, or when its limits last moved */
     struct pending starved_pending;
 
@@ -87,7 +83,7 @@ struct peer {
     struct lane_wrongs *wrongs; /* of each lane; null: none was wrong. See liveness/wrong.c */
 };
 
-/* Relaxed: lost_end (lost.c) finds what another thread starts at the same moment. */
+/* Relaxed: lost_end finds what another thread starts at the same moment. */
 static inline bool peer_is_lost(const struct peer *peer)
 {
     return atomic_load_explicit(&peer->lost, memory_order_relaxed);
@@ -206,5 +202,50 @@ static inline bool peer_undraw(struct peer *peer, uint32_t cost, uint32_t sequen
                                                    drawn - ((uint64_t) cost << 32 | 1),
                                                    memory_order_relaxed, memory_order_relaxed);
 }
+
+/* --- control messages ------------------------------------------------------------------------- */
+
+/* The one place that writes control messages. */
+
+struct control_message {
+    size_t length;
+    unsigned char bytes[WIRE_CONTROL_MAX];
+};
+
+/* Writes the base of a header to this peer, with this process's name if needed; returns the end. */
+static inline unsigned char *peer_write_base(const struct peer *peer, void *at, uint8_t type,
+                                             uint8_t flags)
+{
+    struct wire_base *base = at;
+    *base = (struct wire_base){.type = type,
+                               .flags = flags | (peer->is_of_other_job ? WIRE_NAMED : 0),
+                               .from = multilane.me.vpid};
+    unsigned char *end = (unsigned char *) (base + 1);
+    if (OPAL_UNLIKELY(peer->is_of_other_job)) {
+        struct wire_name name = {.jobid = multilane.me.jobid, .vpid = multilane.me.vpid};
+        __builtin_memcpy(end, &name, sizeof(name));
+        end += sizeof(name);
+    }
+    return end;
+}
+
+/* Appends bytes. */
+static inline void control_append(struct control_message *message, const void *bytes, size_t length)
+{
+    if (length)
+        __builtin_memcpy(message->bytes + message->length, bytes, length);
+    message->length += length;
+}
+
+/* Writes a message of this type with this body, which may be empty. */
+static inline void control_write(struct control_message *message, const struct peer *peer,
+                                 uint8_t type, const void *body, size_t length)
+{
+    message->length = (size_t) (peer_write_base(peer, message->bytes, type, 0) - message->bytes);
+    control_append(message, body, length);
+}
+
+/* Sends it on this lane only, once. False: the lane has refused it. */
+bool control_send_bare(struct lane *lane, uint8_t type, const void *body, size_t length);
 
 #endif

@@ -6,16 +6,28 @@
 #include "common/lane/profile.h"
 #include "common/model/lane.h"
 #include "peer/peer.h"
+#include "common/compat/pml.h"
+
+/* The network device behind a BTL module: name, card, distance. */
+
+struct nic {
+    struct nic *next;
+    const mca_btl_base_module_t *btl;
+    char name[40]; /* empty: none, or unknown */
+    uint32_t card;
+    uint32_t distance;   /* from this process: 0 is near, 1 far */
+    bool is_on_bus;      /* a device of its own, not a virtual one */
+    double bus_bytes_s;  /* what its bus carries; 0: not known */
+    double link_bytes_s; /* and the link of a network device, by the kernel */
+};
+
+void nics_fini(void);
 
 /* The peer's placement: same cache, same node, or another host. */
 enum profile_placement attributes_placement(const struct peer *peer);
 
 /* What a peer has to know of this end's lanes. */
 void attributes_publish(struct record_ends *ends);
-
-/* The lane `name` (of a BTL) costs what it does at the worse of its two ends. */
-void attributes_join(const struct record_ends *mine, const struct record_ends *theirs,
-                     const char *name, struct model_lane *lane);
 
 /* Gathers the attributes of a lane from all sources; the strongest wins. False: they are
  * impossible, which is reported. `group`: shared by the lanes to this peer, or 0. */

@@ -21,7 +21,7 @@
 #include "base/parameters.h"
 #include "common/lock/clock.h"
 #include "common/memory/device_measure.h"
-#include "plan/node_costs.h"
+#include "plan/machine.h"
 
 #define DEVICES_MAX 32
 

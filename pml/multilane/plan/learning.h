@@ -107,8 +107,8 @@ void learning_begin(void);
 void learning_end(void);
 
 /* --- what its files share ---------------------------------------------------------------------
- * learning.c keeps times, trials.c sends messages another way, learned_plan.c makes plans,
- * learned_history.c has them from earlier jobs and leaves them for later ones. */
+ * learning.c keeps times and sends messages another way, learned_plan.c makes plans, has what is
+ * known from earlier jobs and leaves it for later ones. */
 
 /* Guards every struct learning, but for what plans read of it under the component's lock; a leaf.
  * The functions below want it held, but for learning_now and learning_equation_s. */

@@ -9,8 +9,7 @@
 #include "plan/attributes.h"
 #include "common/memory/driver.h"
 #include "plan/device_costs.h"
-#include "plan/nic.h"
-#include "plan/used_profile.h"
+#include "plan/machine.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
 
@@ -94,7 +93,7 @@ static uint32_t protocols_without(const struct peer_class *class, enum class_buf
     uint32_t without = 0;
     for (uint32_t i = 0; i < MODEL_PROTOCOLS; i++) {
         const struct protocol *protocol = protocols.of_model[i];
-        if (!protocol || (is_device && protocol->host_only) ||
+        if ((is_device && protocol->host_only) ||
             (is_device && class->has_device_lane && protocol->puts) ||
             (class_is_received(buffer) && !protocol->method))
             without |= 1u << i;
@@ -270,7 +269,7 @@ static void routes_use_device_lane(const struct peer_class *class, struct planne
 }
 
 /* Where a lane can get, the receiver may be asked to move what a sender that leaves will not; where
- * one has words for offers, it may in any case (request/offer.h). */
+ * one has words for offers, it may in any case (request/pieces.h). */
 static bool class_can_be_left(const struct peer_class *class)
 {
     const uint32_t offers = MODEL_CAN_CONTROL | MODEL_CAN_COPY;

@@ -3,7 +3,7 @@
 #ifndef MULTILANE_PROTOCOL_COMMON_H
 #define MULTILANE_PROTOCOL_COMMON_H
 
-#include "lane/lane_events.h"
+#include "lane/lane.h"
 #include "request/recv_request.h"
 #include "request/send_request.h"
 

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "base/multilane.h"
-#include "request/offer.h"
 #include "request/pieces.h"
 #include "plan/stripe.h"
 

@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "request/offer.h"
 #include "request/pieces.h"
 #include "request/taking.h"
 

@@ -4,7 +4,6 @@
  * order. */
 #include "protocol/common.h"
 
-#include "base/multilane.h"
 #include "delivery/control.h"
 
 extern const struct protocol rndv_put, rndv_device;

@@ -5,10 +5,10 @@
  * A slot passes two stages: the driver fills it, the lanes empty it. Several are under way, so the
  * stages overlap; what joins them is the queue of copies (staging.c): its tail is moved by what
  * starts a copy, its head by progress that sees one ended, and each slot says how much it holds.
- * The receiver does the same in the other direction (device_sink.c), and does not care what
+ * The receiver does the same in the other direction (device_ends.c), and does not care what
  * memory the sender has: to it this is rndv-am. */
 
-#include "memory/device_buffer.h"
+#include "memory/view.h"
 #include "protocol/common.h"
 
 #include "request/pieces.h"

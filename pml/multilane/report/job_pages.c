@@ -26,12 +26,11 @@
 #include "base/own_page.h"
 #include "contact/contact.h"
 #include "delivery/control.h"
-#include "request/wait_story.h"
+#include "request/request.h"
 #include "common/lane/host.h"
 #include "common/lane/kernel_text.h"
 #include "common/lock/clock.h"
 #include "common/report/page_take.h"
-#include "contact/record.h"
 
 #define BLOCKS ((sizeof(struct page) + WIRE_PAGE_BYTES - 1) / WIRE_PAGE_BYTES)
 

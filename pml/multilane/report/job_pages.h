@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "peer/peer.h"
-#include "multilane/page.h"
 
 /* While there are lanes: before, and once they go, nothing is asked or answered. */
 void job_pages_begin(void);

@@ -15,9 +15,9 @@
 #include "base/protocol.h"
 #include "common/lane/declared.h"
 #include "common/model/number.h"
-#include "lane/extension.h"
+#include "lane/lane.h"
 #include "plan/attributes.h"
-#include "plan/used_profile.h"
+#include "plan/machine.h"
 #include "match/comm.h"
 
 typedef bool (*route_filter)(const struct peer_class *class, const struct route *route,
@@ -135,9 +135,8 @@ int counters_register(const mca_base_component_t *component)
     int rc = OMPI_SUCCESS;
     counted_count = 0;
     for (int i = 0; i < MODEL_PROTOCOLS && rc == OMPI_SUCCESS; i++)
-        if (protocols.of_model[i])
-            rc = counters_of(component, protocols.of_model[i]->name, "by", is_of_protocol,
-                             protocols.of_model[i]);
+        rc = counters_of(component, protocols.of_model[i]->name, "by", is_of_protocol,
+                         protocols.of_model[i]);
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]) && rc == OMPI_SUCCESS; i++)
         rc = component_counter(component, plain[i].name, plain[i].help, plain[i].value);
     return rc;

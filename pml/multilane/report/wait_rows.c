@@ -9,7 +9,6 @@
 #include "request/recv_request.h"
 #include "request/request.h"
 #include "request/send_request.h"
-#include "request/wait_story.h"
 #include "common/report/page_text.h"
 
 struct page_process page_process_of(const ompi_communicator_t *comm, int rank)
@@ -146,7 +145,7 @@ void wait_rows_fill(const struct wait_story *story, struct page_wait *to)
 
 /* --- for how long, in sum --------------------------------------------------------------------- */
 
-/* Sums of waiting time by peer and kind. Nothing is timed for them: page_keeper.c reads a clock
+/* Sums of waiting time by peer and kind. Nothing is timed for them: page_fill.c reads a clock
  * anyway in each eighth round of progress, and a wait that it sees twice has lasted in between.
  * That clock has ticks of some milliseconds, so a short wait counts as none or as a whole tick, as
  * often as its length says: many short ones add up rightly. */

@@ -1,9 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sends a message in pieces, one fragment each; for eager-zcopy and rndv-am. */
+/* Sends a message in pieces, one fragment each, and offers what no lane takes to its receiver; for
+ * eager-zcopy and rndv-am. */
 #ifndef MULTILANE_PIECES_H
 #define MULTILANE_PIECES_H
 
 #include "request/send_request.h"
+
+/* The sender's end of a message whose rest the receiver may take (base/offer_word.h): a large
+ * message moves as long as either end calls MPI. */
+
+/* May a message of so many bytes find no room on the lane now? */
+bool offer_is_worth(const struct lane *lane, size_t size);
+
+/* Prepares an offer of the message, if a lane to the peer has such words and copies, and the
+ * message lies in one piece. Once for each start; again without effect. */
+void offer_make(struct send_request *request);
+
+static inline bool offer_is_made(const struct send_request *request)
+{
+    return request->offer.control;
+}
+
+/* What the receiver is told of it. */
+void offer_tell(const struct send_request *request, struct wire_offer *told);
+
+/* The bytes from `offset` on may be taken. After that only offer_resume says who moves them. */
+void offer_leave(struct send_request *request, size_t offset);
+
+/* Around the start of a piece of the request's transfer, see lane/transfer.h: before it, true where
+ * nothing is left to do, and *rc is the result; */
+bool offer_resume(struct send_request *request, struct transfer *transfer, size_t offset,
+                  size_t *size, int *rc);
+/* and after it. */
+static inline int offer_unsent(struct send_request *request, size_t offset, int rc)
+{
+    if (OPAL_UNLIKELY(rc == LANE_AGAIN) && offer_is_made(request))
+        offer_leave(request, offset);
+    return rc;
+}
+
+/* The send has ended. */
+void offer_end(struct send_request *request);
 
 /* Sends `header` and up to *size bytes from `offset` of the message, in place where the lane
  * can; sets *size to what it took. With `all` less than *size is an error: the header says that

@@ -2,20 +2,13 @@
 /* The life of a receive. */
 #include "request/recv_request.h"
 
-#include <string.h>
-
 #include "common/compat/tsan.h"
 #include "base/clock.h"
 #include "base/own_page.h"
 #include "delivery/control.h"
-#include "delivery/seen.h"
-#include "match/inbound.h"
 #include "base/multilane.h"
-#include "request/offered.h"
-#include "request/request.h"
-#include "base/work.h"
 #include "common/sum/crc32c.h"
-#include "lane/lane_events.h"
+#include "lane/lane.h"
 #include "lane/summed.h"
 
 /* Like MCA_PML_BASE_RECV_REQUEST_FINI, without the convertor, which is not used. */

@@ -6,15 +6,12 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "match/comm.h"
 #include "common/memory/driver.h"
 #include "match/inbound.h"
 #include "request/request.h"
 #include "base/protocol.h"
-#include "memory/device_sink.h"
-#include "memory/rma.h"
-#include "lane/transfer.h"
-#include "base/work.h"
+#include "memory/device_ends.h"
+#include "base/pending.h"
 
 struct offered;
 
@@ -31,7 +28,7 @@ struct recv_request {
     size_t wanted; /* bytes of it that fit the buffer */
     _Atomic size_t received;   /* bytes that are there */
     _Atomic uint32_t ends;     /* see request_ended */
-    uint32_t looks;            /* when it was posted: lane/looks.h */
+    uint32_t looks;            /* when it was posted: lane/waiting.h */
     bool matched;              /* guarded by the communicator's lock */
     bool counted;              /* see work_begins_for */
     _Atomic bool is_answering; /* complete, and the answer to the sender must leave */
@@ -47,7 +44,7 @@ struct recv_request {
     bool is_shared;          /* both ends copy the message: the sender cannot cancel it */
     struct device_sink sink; /* for a message that goes */
     struct rma rma;          /* of a get or put */
-    struct offered *offered; /* what the sender of an RTS offers; or null: request/offered.h */
+    struct offered *offered; /* what the sender of an RTS offers; or null: match/inbound.h */
     struct transfer transfer;
     opal_mutex_t lock;    /* guards the handle, claimed and promised */
     struct spans claimed; /* bytes that came as WIRE_DATA, also those still being copied */
@@ -152,7 +149,7 @@ recv_request_init(struct recv_request *request, void *buffer, size_t count,
 /* Takes over the match: source, tag, size, and how many bytes the buffer takes. */
 void recv_request_met(struct recv_request *request, const struct arrival *arrival);
 
-/* recv_request_take (receive_way.h) for a whole message whose sender expects no answer, to any
+/* recv_request_take (join/posting.h) for a whole message whose sender expects no answer, to any
  * buffer. */
 void recv_request_take_packed(struct recv_request *request, struct peer *peer,
                               const struct wire_match *match, const unsigned char *data,

@@ -7,9 +7,8 @@
 #include "common/compat/tsan.h"
 #include "common/sum/crc32c.h"
 #include "base/multilane.h"
-#include "request/request.h"
-#include "base/work.h"
-#include "lane/lane_events.h"
+#include "base/pending.h"
+#include "lane/lane.h"
 
 static int send_request_free(ompi_request_t **ompi)
 {

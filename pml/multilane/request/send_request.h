@@ -10,10 +10,8 @@
 #include "plan/peer_class.h"
 #include "contact/peer_lanes.h"
 #include "base/protocol.h"
-#include "memory/device_source.h"
+#include "memory/device_ends.h"
 #include "request/request.h"
-#include "memory/rma.h"
-#include "lane/transfer.h"
 
 /* Describes a message to send. On the stack of the caller, or in its request. */
 struct outgoing {
@@ -33,7 +31,7 @@ struct outgoing {
     struct memory memory;      /* the buffer's memory; for host memory only `kind` is set */
 };
 
-/* What it offers to its receiver: request/offer.h. */
+/* What it offers to its receiver: request/pieces.h. */
 struct send_offer {
     struct multilane_control *control; /* its word, of this lane; null: nothing is offered */
     struct lane *lane;
@@ -68,7 +66,7 @@ struct send_request {
     struct rma rma; /* of a get or put */
     struct send_offer offer;
     struct pending pending;
-    struct send_request *next_waiting; /* see send_queue.h */
+    struct send_request *next_waiting; /* see send_start.c */
     bool is_waiting;
     bool is_admitted;            /* while it waits: the receiver has room, the lane has none */
     struct device_source source; /* for a message in device memory */

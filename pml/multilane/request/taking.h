@@ -4,7 +4,6 @@
 #ifndef MULTILANE_TAKING_H
 #define MULTILANE_TAKING_H
 
-#include "request/offered.h"
 #include "request/recv_request.h"
 
 /* The message has its receive: from now on progress looks at it. With the peer's lock held. */

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* The modex record (record.h) settles version and byte order once; no header repeats them.
+/* The modex record (contact.h) settles version and byte order once; no header repeats them.
  * Fields are in host byte order, which the record has found equal at both ends. */
 #define WIRE_VERSION 19
 

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The profile in use, the history of the node, and the costs measured at the start. Every process
+ * reads the file itself: a few KiB, in the page cache after the first read; passing it on would
+ * cost more. */
+#include "plan/machine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/compat/version.h"
+#include "base/parameters.h"
+#include "base/multilane.h"
+#include "common/model/number.h"
+#include "common/compat/modex.h"
+#include "common/lane/crowd.h"
+#include "common/lane/startup_measure.h"
+
+static struct {
+    bool looked;
+    struct lane_file *profile; /* null: none in use */
+    char story[PROFILE_PATH_CHARS + 128];
+    struct model_error complaint;
+} measured;
+
+/* Takes the file, if it is for this machine; else sets the story to why not. */
+static enum profile_state take(const char *path, const struct fingerprint *here)
+{
+    struct model_error why = {"no memory for a profile"};
+    struct lane_file *file = calloc(1, sizeof(*file));
+    enum profile_state state = file ? profile_read(path, here, file, &why) : PROFILE_REFUSED;
+    if (state == PROFILE_READ) {
+        measured.profile = file;
+        snprintf(measured.story, sizeof(measured.story), "profile %s of %s", path,
+                 file->profile.made);
+        return state;
+    }
+    free(file);
+    snprintf(measured.story, sizeof(measured.story), "no profile: %s", why.text);
+    if (state == PROFILE_REFUSED)
+        measured.complaint = why;
+    return state;
+}
+
+static bool is_there(const char *path)
+{
+    return access(path, F_OK) == 0 || errno != ENOENT;
+}
+
+static void look_around(const struct fingerprint *here)
+{
+    char path[PROFILE_PATH_CHARS];
+    enum profile_state state = PROFILE_ABSENT;
+    for (int i = 0; i < PROFILE_FOLDERS && state == PROFILE_ABSENT; i++) {
+        profile_path((enum profile_folder) i, MULTILANE_SITE_DIR, here, path);
+        if (path[0] && is_there(path))
+            state = take(path, here);
+    }
+    if (state == PROFILE_ABSENT)
+        snprintf(measured.story, sizeof(measured.story),
+                 "no profile of this machine; mpirun -n 2 multilane-calibrate makes one");
+}
+
+void used_profile_load(void)
+{
+    struct fingerprint here;
+    const char *name = parameters.profile;
+    if (measured.looked)
+        return;
+    measured.looked = true;
+    fingerprint_take(version_built, &here);
+    if (!name || strcmp(name, "auto") == 0) {
+        look_around(&here);
+    } else if (strcmp(name, "none") == 0) {
+        snprintf(measured.story, sizeof(measured.story),
+                 "no profile: pml_multilane_profile is none");
+    } else if (take(name, &here) == PROFILE_ABSENT) { /* a user that names a file wants it */
+        model_fail(&measured.complaint, "pml_multilane_profile: %.200s: there is no such file",
+                   name);
+    }
+}
+
+const char *used_profile_story(void)
+{
+    return measured.story;
+}
+
+const char *used_profile_complaint(void)
+{
+    return measured.complaint.text[0] ? measured.complaint.text : NULL;
+}
+
+const struct lane_file *used_profile(void)
+{
+    return measured.profile;
+}
+
+bool used_profile_apply(enum profile_placement placement, struct model_lane *lane)
+{
+    return measured.profile && profile_apply(measured.profile, placement, lane);
+}
+
+void used_profile_fini(void)
+{
+    free(measured.profile);
+    memset(&measured, 0, sizeof(measured));
+}
+
+/* --- of earlier jobs -------------------------------------------------------------------------- */
+
+/* What earlier jobs have learned, and what this one adds. */
+
+static struct {
+    char path[PROFILE_PATH_CHARS]; /* empty: none is kept */
+    char story[PROFILE_PATH_CHARS + 64];
+    struct history before, added;
+    struct startup_costs start; /* that this job adds */
+    bool has_start, is_crowded;
+} used;
+
+void used_history_load(void)
+{
+    struct fingerprint here;
+    snprintf(used.story, sizeof(used.story), "nothing from earlier jobs");
+    if (!parameters.learn || (parameters.profile && strcmp(parameters.profile, "none") == 0))
+        return;
+    fingerprint_take(version_built, &here);
+    history_path(&here, used.path);
+    history_read(used.path, &used.before);
+    uint32_t starts = used.before.starts[0].count + used.before.starts[1].count;
+    if (starts || used.before.way_count)
+        snprintf(used.story, sizeof(used.story), "%u start%s and %u time%s of earlier jobs: %s",
+                 starts, number_plural(starts), used.before.way_count,
+                 number_plural(used.before.way_count), used.path);
+}
+
+const struct history *used_history(void)
+{
+    return &used.before;
+}
+
+/* What this job adds; kept until used_history_write. */
+static void used_history_add_start(bool is_crowded, const struct startup_costs *costs)
+{
+    history_add_start(&used.before.starts[is_crowded], costs);
+    used.start = *costs;
+    used.is_crowded = is_crowded;
+    used.has_start = true;
+}
+
+struct history *used_history_added(void)
+{
+    return &used.added;
+}
+
+const char *used_history_story(void)
+{
+    return used.story;
+}
+
+void used_history_end(void)
+{
+    struct history now;
+    if (used.path[0] && multilane.me.vpid == 0 && (used.has_start || used.added.way_count)) {
+        history_read(used.path, &now);
+        if (used.has_start)
+            history_add_start(&now.starts[used.is_crowded], &used.start);
+        for (uint32_t i = 0; i < used.added.way_count; i++)
+            history_add_way(&now, &used.added.ways[i]);
+        (void) history_write(used.path, &now); /* else the next job begins as this one did */
+        history_free(&now);
+    }
+    history_free(&used.before);
+    history_free(&used.added);
+    memset(&used, 0, sizeof(used));
+}
+
+/* --- by the first process on the node --------------------------------------------------------- */
+
+/* Publishing and reading of what was measured. */
+
+static struct {
+    bool is_known; /* `first` is */
+    bool was_read;
+    opal_process_name_t first;
+    struct startup_costs costs; /* all zero: not measured */
+} node;
+
+static mca_base_component_t record_named(const char *name)
+{
+    mca_base_component_t named = mca_pml_multilane_component.pmlm_version;
+    snprintf(named.mca_component_name, sizeof(named.mca_component_name), "multilane_%s", name);
+    return named;
+}
+
+int node_record_send(const char *name, const void *record, size_t bytes)
+{
+    const mca_base_component_t named = record_named(name);
+    return modex_send(&named, record, bytes);
+}
+
+bool node_record_read(const char *name, void *record, size_t bytes)
+{
+    const mca_base_component_t named = record_named(name);
+    void *data = NULL;
+    size_t found = 0;
+    bool is_read = node.is_known &&
+                   modex_recv(&named, &node.first, &data, &found) == OPAL_SUCCESS && found == bytes;
+    if (is_read)
+        memcpy(record, data, bytes);
+    free(data);
+    return is_read;
+}
+
+static bool is_wanted(void)
+{
+    return !used_profile() && (!parameters.profile || strcmp(parameters.profile, "none") != 0) &&
+           ompi_process_info.num_local_peers > 0;
+}
+
+static void costs_find(uint32_t processes)
+{
+    const bool is_crowded = processes > crowd_processors(processes);
+    const struct history_starts *starts = &used_history()->starts[is_crowded];
+    struct startup_costs costs = {.change_s = is_crowded ? STARTUP_CHANGE_S : 0};
+    if (!history_has_starts(starts)) {
+        (void) startup_measure(processes, &costs);
+        used_history_add_start(is_crowded, &costs);
+    }
+    /* One that was measured on a busy node is outvoted. */
+    if (!history_costs(starts, &node.costs))
+        node.costs = costs;
+}
+
+void node_costs_publish(void)
+{
+    if (ompi_process_info.my_local_rank != 0)
+        return;
+    if (is_wanted())
+        costs_find((uint32_t) ompi_process_info.num_local_peers + 1);
+    node.was_read = true;
+    /* Also what was not measured: the others ask. */
+    (void) node_record_send("node", &node.costs, sizeof(node.costs));
+}
+
+void node_costs_meet(ompi_proc_t *const *procs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        opal_process_name_t name = procs[i]->super.proc_name;
+        if (name.jobid == multilane.me.jobid &&
+            OPAL_PROC_ON_LOCAL_NODE(procs[i]->super.proc_flags) &&
+            (!node.is_known || name.vpid < node.first.vpid)) {
+            node.first = name;
+            node.is_known = true;
+        }
+    }
+}
+
+const struct startup_costs *node_costs(void)
+{
+    if (!node.was_read && node.is_known) {
+        node.was_read = true;
+        (void) node_record_read("node", &node.costs, sizeof(node.costs));
+    }
+    return &node.costs;
+}
+
+void node_costs_fini(void)
+{
+    memset(&node, 0, sizeof(node));
+}
