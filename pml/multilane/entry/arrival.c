@@ -496,18 +496,16 @@ COMPAT_RECEIVE_CALLBACK(bare_received)
     message_is_wrong(btl, segments, segment_count, sizeof(struct wire_sum));
 }
 
-struct lane_search {
-    const mca_btl_base_module_t *btl;
-    const struct mca_btl_base_endpoint_t *endpoint;
-    struct lane *lane;
-};
-
-static void lane_look(struct peer *peer, void *with)
+/* Null: this process has not met its sender. */
+static struct lane *lane_of_endpoint(const mca_btl_base_module_t *btl,
+                                     const struct mca_btl_base_endpoint_t *endpoint)
 {
-    struct lane_search *search = with;
-    struct lane *lane = peer_lane_of(peer, search->btl);
-    if (lane && lane->endpoint == search->endpoint)
-        search->lane = lane;
+    for (struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer)) {
+        struct lane *lane = peer_lane_of(peer, btl);
+        if (lane && lane->endpoint == endpoint)
+            return lane;
+    }
+    return NULL;
 }
 
 /* See check_by in multilane/extension.h. */
@@ -518,11 +516,10 @@ static bool message_is_right(mca_btl_base_module_t *btl, struct mca_btl_base_end
     const bool has_to = parameters.sums == SUMS_OF_ALL && multilane_tag_is_of_pml(tag);
     if (tag == WIRE_TAG_KEPT ? sum_is_right(&segment, 1) : bytes && !has_to)
         return true;
-    struct lane_search search = {.btl = btl, .endpoint = endpoint};
-    peers_visit(lane_look, &search);
-    if (search.lane)
-        lane_events.wrong(search.lane, length);
-    else /* this process has not met its sender */
+    struct lane *lane = lane_of_endpoint(btl, endpoint);
+    if (lane)
+        lane_events.wrong(lane, length);
+    else
         counter_add(&multilane.wrong_messages, 1);
     return false;
 }

@@ -54,15 +54,14 @@ static void comm_drop_unexpected(struct mca_pml_comm_t *comm)
 }
 
 /* Notes which processes of other jobs are in the communicator, with the number of this search. */
-static void members_note(struct mca_pml_comm_t *comm, void *with)
+static void members_note(const struct mca_pml_comm_t *comm, uint32_t search)
 {
-    const uint32_t *search = with;
     for (uint32_t rank = 0; rank < comm->size; rank++) {
         struct peer *peer = peer_find(comm_name_of(comm, rank));
         /* Relaxed: a later search of another thread notes the same. */
         if (peer && peer->is_of_other_job &&
-            (int32_t) (*search - atomic_load_explicit(&peer->found_by, memory_order_relaxed)) > 0)
-            atomic_store_explicit(&peer->found_by, *search, memory_order_relaxed);
+            (int32_t) (search - atomic_load_explicit(&peer->found_by, memory_order_relaxed)) > 0)
+            atomic_store_explicit(&peer->found_by, search, memory_order_relaxed);
     }
 }
 
@@ -75,7 +74,10 @@ static void comm_part(const struct mca_pml_comm_t *comm)
     if (!atomic_load_explicit(&multilane.other_job_peers, memory_order_relaxed))
         return;
     uint32_t search = atomic_fetch_add_explicit(&searches, 1, memory_order_relaxed) + 1;
-    comms_visit(members_note, &search);
+    multilane_lock();
+    for (const struct mca_pml_comm_t *other = comm_next(NULL); other; other = comm_next(other))
+        members_note(other, search);
+    multilane_unlock();
     for (uint32_t rank = 0; rank < comm->size; rank++) {
         struct peer *peer = peer_find(comm_name_of(comm, rank));
         if (peer && peer->is_of_other_job &&

@@ -479,20 +479,14 @@ void assemblies_lost(struct peer *peer)
 }
 
 /* Those that are before their turn are among the early ones too, which has them freed. */
-static void peer_assemblies_free(struct peer *peer, void *unused)
-{
-    struct inbound *at, *next;
-    (void) unused;
-    for (at = assembly_next(peer, NULL); at; at = next) {
-        next = assembly_next(peer, at);
-        if ((int32_t) (at->arrival.match.sequence - peer_next_sequence(peer)) >= 0)
-            continue;
-        assembly_remove(peer, at);
-        inbound_free(at);
-    }
-}
-
 void assemblies_fini(void)
 {
-    peers_visit(peer_assemblies_free, NULL);
+    for (struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer))
+        for (struct inbound *at = assembly_next(peer, NULL), *next; at; at = next) {
+            next = assembly_next(peer, at);
+            if ((int32_t) (at->arrival.match.sequence - peer_next_sequence(peer)) >= 0)
+                continue;
+            assembly_remove(peer, at);
+            inbound_free(at);
+        }
 }

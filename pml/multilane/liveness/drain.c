@@ -56,9 +56,8 @@ static bool others_are_tried(const struct lane *lane)
 }
 
 /* A lane that goes on is asked again each time: another one may lead there now. */
-static void drain_peer(struct peer *peer, void *unused)
+static void drain_peer(struct peer *peer)
 {
-    (void) unused;
     for (int i = 0; i < peer_lane_count(peer) && !peer_is_lost(peer); i++) {
         struct lane *lane = &peer->lanes[i];
         bool is_wanted = lane_is_to_drain(lane->listed);
@@ -82,7 +81,8 @@ void drain_look(void)
         atomic_exchange_explicit(&drain.inside, true, memory_order_acquire)) /* the next thread */
         return;
     drain.tries = false;
-    peers_visit(drain_peer, NULL);
+    for (struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer))
+        drain_peer(peer);
     drain.said &= wanted;
     atomic_store_explicit(&drain.asked, wanted, memory_order_relaxed);
     if (!drain.tries)

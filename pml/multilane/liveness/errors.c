@@ -86,40 +86,29 @@ void peer_lost(struct peer *peer, const char *why)
     process_lost(peer->proc, text);
 }
 
-/* Whether other lanes take over from a BTL that failed, maybe toward any peer. */
-struct broken {
-    const mca_btl_base_module_t *btl;
-    const char *why;
-    bool any, all; /* `any`: there is a peer; `all`: another lane takes over to each */
-};
-
 /* Does another lane take over what this one carried to the peer? */
-static bool lane_broke(struct peer *peer, const struct broken *broken)
+static bool lane_broke(struct peer *peer, const mca_btl_base_module_t *btl, const char *why)
 {
-    struct lane *lane = peer_lane_of(peer, broken->btl);
+    struct lane *lane = peer_lane_of(peer, btl);
     return !lane || /* it carried nothing */
-           lane_break(lane, "reported an error", broken->why);
+           lane_break(lane, "reported an error", why);
 }
 
-static void lane_broke_to(struct peer *peer, void *with)
-{
-    struct broken *broken = with;
-    if (peer->is_self)
-        return;
-    broken->any = true;
-    broken->all &= lane_broke(peer, broken);
-}
-
-/* The same for `proc`; null: for all peers, as the BTL names none. */
+/* The same for `proc`; null: for all peers, as the BTL names none, if there is one. */
 static bool lanes_broke(const mca_btl_base_module_t *btl, opal_proc_t *proc, const char *why)
 {
-    struct broken broken = {.btl = btl, .why = why, .all = true};
+    bool any = false, all = true;
     if (proc) {
         struct peer *peer = peer_find(proc->proc_name);
-        return peer && lane_broke(peer, &broken);
+        return peer && lane_broke(peer, btl, why);
     }
-    peers_visit(lane_broke_to, &broken);
-    return broken.any && broken.all;
+    for (struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer)) {
+        if (peer->is_self)
+            continue;
+        any = true;
+        all &= lane_broke(peer, btl, why);
+    }
+    return any && all;
 }
 
 void errors_from_btl(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *info)

@@ -40,18 +40,13 @@ struct liveness *liveness_of(struct peer *peer)
     return liveness ? liveness : liveness_new(peer);
 }
 
-static void liveness_of_peer_free(struct peer *peer, void *unused)
-{
-    (void) unused;
-    struct liveness *liveness = liveness_find(peer);
-    if (liveness)
-        liveness_free(liveness);
-    atomic_store_explicit(&peer->liveness, NULL, memory_order_relaxed);
-}
-
 void livenesses_fini(void)
 {
-    peers_visit(liveness_of_peer_free, NULL);
+    for (struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer)) {
+        if (liveness_find(peer))
+            liveness_free(liveness_find(peer));
+        atomic_store_explicit(&peer->liveness, NULL, memory_order_relaxed);
+    }
 }
 
 bool lane_state_set(struct liveness *liveness, struct lane *lane, enum lane_state state,

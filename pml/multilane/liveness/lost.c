@@ -14,48 +14,38 @@
 #include "request/send_start.h"
 #include "lane/lane.h"
 
-/* A search through all communicators. */
-struct search {
-    struct peer *peer;
-    struct match_node *taken; /* receives, linked by `next` */
-    bool wants_errors;
-};
-
-static void handler_look(struct mca_pml_comm_t *comm, void *with)
+/* Adds receives that wait for the peer to a list, linked by `next`. */
+static void posted_take(struct mca_pml_comm_t *comm, const struct peer *peer,
+                        struct match_node **taken)
 {
-    struct search *search = with;
-    if (!compat_comm_errors_end_job(comm->ompi) && comm_has(comm, MATCH_ANY, search->peer))
-        search->wants_errors = true;
-}
-
-static void posted_take_all(struct mca_pml_comm_t *comm, void *with)
-{
-    struct search *search = with;
     biased_lock(&comm->lock);
     for (uint32_t i = 0; i <= comm->posted.mask; i++) {
         struct match_node *head = comm->posted.buckets[i];
         while (head) {
-            if (!comm_has(comm, head->source, search->peer)) {
+            if (!comm_has(comm, head->source, peer)) {
                 head = head->next_head;
                 continue;
             }
             match_remove(&comm->posted, head);
             recv_request_of_node(head)->matched = true;
-            head->next = search->taken;
-            search->taken = head;
+            head->next = *taken;
+            *taken = head;
             head = comm->posted.buckets[i];
         }
     }
     biased_unlock(&comm->lock);
 }
 
-static void posted_end(struct peer *peer)
+static void posted_end(const struct peer *peer)
 {
-    struct search search = {.peer = peer};
-    comms_visit(posted_take_all, &search);
-    while (search.taken) {
-        struct match_node *node = search.taken;
-        search.taken = node->next;
+    struct match_node *taken = NULL;
+    multilane_lock();
+    for (struct mca_pml_comm_t *comm = comm_next(NULL); comm; comm = comm_next(comm))
+        posted_take(comm, peer, &taken);
+    multilane_unlock();
+    while (taken) {
+        struct match_node *node = taken;
+        taken = node->next;
         recv_request_fail(recv_request_of_node(node), COMPAT_ERR_PROC_FAILED);
     }
 }
@@ -101,9 +91,13 @@ static int lost_end(struct pending *pending)
 
 bool lost_would_be_returned(struct peer *peer)
 {
-    struct search search = {.peer = peer};
-    comms_visit(handler_look, &search);
-    return search.wants_errors;
+    bool wants_errors = false;
+    multilane_lock();
+    for (const struct mca_pml_comm_t *comm = comm_next(NULL); comm && !wants_errors;
+         comm = comm_next(comm))
+        wants_errors = !compat_comm_errors_end_job(comm->ompi) && comm_has(comm, MATCH_ANY, peer);
+    multilane_unlock();
+    return wants_errors;
 }
 
 bool lost_is_returned(struct peer *peer)

@@ -439,9 +439,8 @@ static void unmet_note(struct unmet *unmet, const struct mca_pml_comm_t *comm, i
         unmet->names[unmet->count++] = name;
 }
 
-static void unmet_look(struct mca_pml_comm_t *comm, void *with)
+static void unmet_look(struct mca_pml_comm_t *comm, struct unmet *unmet)
 {
-    struct unmet *unmet = with;
     if (compat_comm_errors_end_job(comm->ompi))
         return;
     if (atomic_load_explicit(&comm->probe_missed, memory_order_relaxed)) /* both: probe.c */
@@ -458,7 +457,10 @@ static void unmet_look(struct mca_pml_comm_t *comm, void *with)
 static void unmet_senders_meet(void)
 {
     struct unmet unmet = {.count = 0};
-    comms_visit(unmet_look, &unmet);
+    multilane_lock();
+    for (struct mca_pml_comm_t *comm = comm_next(NULL); comm; comm = comm_next(comm))
+        unmet_look(comm, &unmet);
+    multilane_unlock();
     for (int i = 0; i < unmet.count; i++) {
         struct peer *peer = peer_contact(unmet.names[i], NULL);
         if (peer && !peer_is_reachable(peer))
@@ -531,21 +533,6 @@ static void quiet_look(struct peer *peer, uint64_t now)
     look_act(liveness, &look);
 }
 
-static void quiet_look_at(struct peer *peer, void *now)
-{
-    quiet_look(peer, *(const uint64_t *) now);
-    worse_look(peer, *(const uint64_t *) now);
-}
-
-/* --- lanes that are quiet --- */
-
-static void lanes_look(struct peer *peer, void *unused)
-{
-    (void) unused;
-    if (has_to_be_asked(peer))
-        lane_watch(&peer->lanes[0]);
-}
-
 /* --- all of them ------------------------------------------------------------------------------ */
 
 /* One thread at a time: watch.inside. */
@@ -566,11 +553,16 @@ static void watch_all(void)
             watch.met_ns = now;
             unmet_senders_meet();
         }
-        peers_visit(quiet_look_at, &now);
+        for (struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer)) {
+            quiet_look(peer, now);
+            worse_look(peer, now);
+        }
     }
     if (now - watch.lanes_ns >= suspect_ns() / 4) {
         watch.lanes_ns = now;
-        peers_visit(lanes_look, NULL);
+        for (struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer))
+            if (has_to_be_asked(peer))
+                lane_watch(&peer->lanes[0]);
     }
     struct liveness *round = schedule_take();
     while (round) {

@@ -107,32 +107,17 @@ void comm_unlist(struct mca_pml_comm_t *comm)
     OPAL_THREAD_UNLOCK(&multilane.comm_lock);
 }
 
-static void visit_all(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with)
+struct mca_pml_comm_t *comm_next(const struct mca_pml_comm_t *at)
 {
-    for (uint32_t i = 0; i < COMM_CHUNKS; i++) {
-        const comm_slot *chunk = chunk_at(i);
-        for (uint32_t j = 0; chunk && j < COMM_CHUNK; j++) {
-            struct mca_pml_comm_t *comm = slot_comm(&chunk[j]);
-            if (comm)
-                visit(comm, with);
-        }
+    struct mca_pml_comm_t *next = NULL;
+    for (uint32_t i = at ? at->index + 1 : 0; !next && i < COMM_CHUNKS * COMM_CHUNK; i++) {
+        const comm_slot *chunk = chunk_at(i / COMM_CHUNK);
+        if (chunk)
+            next = slot_comm(&chunk[i % COMM_CHUNK]);
+        else
+            i |= COMM_CHUNK - 1; /* none of them */
     }
-}
-
-void comms_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with)
-{
-    multilane_lock();
-    visit_all(visit, with);
-    multilane_unlock();
-}
-
-bool comms_try_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with)
-{
-    if (!multilane_trylock())
-        return false;
-    visit_all(visit, with);
-    multilane_unlock();
-    return true;
+    return next;
 }
 
 struct peer *comm_contact(struct mca_pml_comm_t *comm, uint32_t rank)
@@ -168,43 +153,23 @@ bool comm_has(const struct mca_pml_comm_t *comm, int32_t source, const struct pe
     return false;
 }
 
-struct membership {
-    const struct peer *peer;
-    bool is_member;
-};
-
-static void membership_look(struct mca_pml_comm_t *comm, void *with)
-{
-    struct membership *membership = with;
-    if (!membership->is_member && comm_has(comm, MATCH_ANY, membership->peer))
-        membership->is_member = true;
-}
-
 bool comms_have(const struct peer *peer)
 {
-    struct membership membership = {.peer = peer};
-    comms_visit(membership_look, &membership);
-    return membership.is_member;
-}
-
-struct loss {
-    const struct mca_pml_comm_t *comm;
-    int32_t source;
-    bool is_lost;
-};
-
-static void loss_look(struct peer *peer, void *with)
-{
-    struct loss *loss = with;
-    if (!loss->is_lost && peer_is_lost(peer) && comm_has(loss->comm, loss->source, peer))
-        loss->is_lost = true;
+    bool is_member = false;
+    multilane_lock();
+    for (const struct mca_pml_comm_t *comm = comm_next(NULL); comm && !is_member;
+         comm = comm_next(comm))
+        is_member = comm_has(comm, MATCH_ANY, peer);
+    multilane_unlock();
+    return is_member;
 }
 
 bool comm_lost_any(const struct mca_pml_comm_t *comm, int32_t source)
 {
-    struct loss loss = {.comm = comm, .source = source};
-    peers_visit(loss_look, &loss);
-    return loss.is_lost;
+    for (const struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer))
+        if (peer_is_lost(peer) && comm_has(comm, source, peer))
+            return true;
+    return false;
 }
 
 void comms_fini(void)

@@ -43,10 +43,9 @@ int comm_list(struct mca_pml_comm_t *comm);
 void comm_unlist(struct mca_pml_comm_t *comm);
 void comms_fini(void);
 
-/* Calls `visit` for all communicators, under the component's lock. */
-void comms_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with);
-/* The same if that lock is free. False: it is not. */
-bool comms_try_visit(void (*visit)(struct mca_pml_comm_t *comm, void *with), void *with);
+/* All communicators, one after the other: the first one (null), or the one behind `at`. Null: no
+ * more. With the component's lock held. */
+struct mca_pml_comm_t *comm_next(const struct mca_pml_comm_t *at);
 
 /* The name of a rank's process. A look-up of the process itself would make one that was never
  * met. */

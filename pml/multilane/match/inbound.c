@@ -58,35 +58,30 @@ void credit_tell(struct peer *peer)
     control_send(peer_control_lane(peer), WIRE_CREDIT, &credit, sizeof(credit));
 }
 
-/* Looks in each communicator for a receive or probe that waits for the peer. */
-struct search {
-    const struct peer *peer;
-    bool found;
-};
-
-static void one_waits(struct mca_pml_comm_t *comm, void *with)
+static bool one_waits(struct mca_pml_comm_t *comm, const struct peer *peer)
 {
-    struct search *search = with;
-    if (search->found)
-        return;
+    bool found = false;
     biased_lock(&comm->lock);
-    for (uint32_t i = 0; i <= comm->posted.mask && !search->found; i++)
-        for (const struct match_node *head = comm->posted.buckets[i]; head && !search->found;
+    for (uint32_t i = 0; i <= comm->posted.mask && !found; i++)
+        for (const struct match_node *head = comm->posted.buckets[i]; head && !found;
              head = head->next_head)
-            search->found = comm_has(comm, head->source, search->peer);
+            found = comm_has(comm, head->source, peer);
     biased_unlock(&comm->lock);
     /* Relaxed: a probe that this misses will set it again. */
-    if (!search->found &&
-        atomic_exchange_explicit(&comm->probe_missed, false, memory_order_relaxed))
-        search->found = comm_has(
-            comm, atomic_load_explicit(&comm->probe_source, memory_order_relaxed), search->peer);
+    return found ||
+           (atomic_exchange_explicit(&comm->probe_missed, false, memory_order_relaxed) &&
+            comm_has(comm, atomic_load_explicit(&comm->probe_source, memory_order_relaxed), peer));
 }
 
+/* Looks in each communicator for a receive or probe that waits for the peer. */
 static bool receive_waits(const struct peer *peer)
 {
-    struct search search = {.peer = peer};
-    comms_visit(one_waits, &search);
-    return search.found;
+    bool found = false;
+    multilane_lock();
+    for (struct mca_pml_comm_t *comm = comm_next(NULL); comm && !found; comm = comm_next(comm))
+        found = one_waits(comm, peer);
+    multilane_unlock();
+    return found;
 }
 
 /* From progress, while the peer has used up its limits: does a receive wait for it? */
@@ -416,19 +411,14 @@ bool inbound_forget(struct peer *peer, const struct recv_request *receiver)
     return ends;
 }
 
-static void early_free(struct peer *peer, void *unused)
-{
-    (void) unused;
-    while (peer->early) {
-        struct inbound *inbound = peer->early;
-        peer->early = inbound->next;
-        inbound_free(inbound);
-    }
-}
-
 void inbounds_fini(void)
 {
-    peers_visit(early_free, NULL);
+    for (struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer))
+        while (peer->early) {
+            struct inbound *inbound = peer->early;
+            peer->early = inbound->next;
+            inbound_free(inbound);
+        }
 }
 
 void inbound_drop(struct inbound *inbound)

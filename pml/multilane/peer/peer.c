@@ -46,7 +46,7 @@ struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl)
     return NULL;
 }
 
-/* With the component's lock held. Release, against peer_find and peers_visit. */
+/* With the component's lock held. Release, against peer_find and peer_next. */
 void peer_list(struct peer *peer)
 {
     if (!peer->is_of_other_job) {
@@ -74,9 +74,8 @@ struct peer *peer_new(opal_process_name_t name, ompi_proc_t *proc)
     return peer;
 }
 
-static void peer_free(struct peer *peer, void *unused)
+static void peer_free(struct peer *peer)
 {
-    (void) unused;
     free(peer->lanes);
     free(atomic_load_explicit(&peer->histories, memory_order_relaxed));
     free(peer->wrongs);
@@ -117,26 +116,25 @@ struct lane *peer_lane_instead(struct lane *lane, size_t length)
     return peer_lane_for(lane->peer, length);
 }
 
-void peers_visit(void (*visit)(struct peer *peer, void *with), void *with)
+struct peer *peer_next(const struct peer *at)
 {
-    for (uint32_t i = 0; i < multilane.local_peer_count; i++) {
-        struct peer *peer =
+    struct peer *next = NULL;
+    if (at && at->is_of_other_job)
+        return at->next_other_job;
+    for (uint32_t i = at ? at->name.vpid + 1 : 0; !next && i < multilane.local_peer_count; i++)
+        next =
             atomic_load_explicit(&multilane.local_peers[i], memory_order_acquire); /* peer_list */
-        if (peer)
-            visit(peer, with);
-    }
-    struct peer *peer =
-        atomic_load_explicit(&multilane.other_job_peers, memory_order_acquire); /* peer_list */
-    while (peer) {
-        struct peer *next = peer->next_other_job; /* `visit` may free it */
-        visit(peer, with);
-        peer = next;
-    }
+    return next ? next
+                : atomic_load_explicit(&multilane.other_job_peers,
+                                       memory_order_acquire); /* peer_list */
 }
 
 void peers_fini(void)
 {
-    peers_visit(peer_free, NULL);
+    for (struct peer *peer = peer_next(NULL), *next; peer; peer = next) {
+        next = peer_next(peer);
+        peer_free(peer);
+    }
     atomic_init(&multilane.other_job_peers, NULL);
     atomic_init(&multilane.lost_peers, 0);
     memset(other_job_buckets, 0, sizeof(other_job_buckets));

@@ -146,8 +146,9 @@ struct peer *peer_find(opal_process_name_t name);
 struct peer *peer_new(opal_process_name_t name, ompi_proc_t *proc);
 void peer_list(struct peer *peer);
 
-/* Calls `visit` for all peers. Needs no lock, as above. */
-void peers_visit(void (*visit)(struct peer *peer, void *with), void *with);
+/* All peers, one after the other: the first one (null), or the one behind `at`. Null: no more.
+ * Needs no lock, as above. */
+struct peer *peer_next(const struct peer *at);
 
 /* Frees all peers. */
 void peers_fini(void);

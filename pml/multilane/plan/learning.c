@@ -281,7 +281,7 @@ static struct route *tried_route(struct peer_class *class, enum class_buffer buf
     route = route_of_entry(class, entry, buffer);
     if (route) {
         route->next = first;
-        /* Release, against class_routes_visit. */
+        /* Release, against class_route_next. */
         atomic_store_explicit(&class->tried[buffer], route, memory_order_release);
     }
     return route;

@@ -23,17 +23,21 @@ void planned_free(struct planned *planned)
     }
 }
 
-void class_routes_visit(const struct peer_class *class, enum class_buffer buffer,
-                        void (*visit)(const struct route *route, void *with), void *with)
+const struct route *class_route_next(const struct peer_class *class, enum class_buffer buffer,
+                                     const struct route *at)
 {
-    for (const struct planned *planned = class_planned(class, buffer); planned;
-         planned = planned->before)
-        for (uint32_t i = 0; i < planned->plan->entry_count; i++)
-            visit(&planned->routes[i], with);
-    for (const struct route *route =
-             atomic_load_explicit(&class->tried[buffer], memory_order_acquire);
-         route; route = route->next)
-        visit(route, with);
+    const struct planned *planned = class_planned(class, buffer);
+    for (; planned; planned = planned->before) {
+        const struct route *first = planned->routes, *end = first + planned->plan->entry_count;
+        if (!at)
+            return first;
+        if (at >= first && at < end) {
+            if (++at < end)
+                return at;
+            at = NULL;
+        }
+    }
+    return at ? at->next : atomic_load_explicit(&class->tried[buffer], memory_order_acquire);
 }
 
 static void tried_free(struct route *route)

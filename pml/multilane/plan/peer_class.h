@@ -196,10 +196,12 @@ static inline struct route *class_route_at(struct peer_class *class, enum class_
     return route;
 }
 
-/* Calls `visit` for every route that messages may have gone by: those of the plan, of the plans
- * whose place it took, and those that were tried. */
-void class_routes_visit(const struct peer_class *class, enum class_buffer buffer,
-                        void (*visit)(const struct route *route, void *with), void *with);
+/* Every route that messages may have gone by, one after the other: those of the plan, of the plans
+ * whose place it took, and those that were tried. The first one (null), or the one behind `at`;
+ * null: no more.
+ */
+const struct route *class_route_next(const struct peer_class *class, enum class_buffer buffer,
+                                     const struct route *at);
 
 /* A message is now sent this way: each is counted once. The number of it. */
 static inline uint64_t route_count(struct route *route, size_t size)

@@ -9,40 +9,12 @@ extern const struct protocol rndv_device;
 /* --- the end that works, by a copy of the driver's ----------------------------------------------
  */
 
-static void device_copied(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                          void *local_address, mca_btl_base_registration_handle_t *local_handle,
-                          void *context, void *data, int status)
-{
-    (void) btl;
-    (void) endpoint;
-    (void) local_address;
-    (void) local_handle;
-    (void) data;
-    transfer_piece_done(context, status);
-}
-
-static int device_copy(struct rma *rma, bool gets, const char *local, size_t offset, size_t size,
-                       struct transfer *transfer)
-{
-    const struct lane *lane = rma->lanes[0].lane;
-    mca_btl_base_module_t *btl = lane->btl;
-    int rc = (gets ? btl->btl_get : btl->btl_put)(
-        btl, lane->endpoint, (void *) (uintptr_t) (local + offset),
-        rma->remote + (offset - rma->remote_offset), NULL,
-        (mca_btl_base_registration_handle_t *) (rma->keys + rma->lanes[0].key_at), size, 0,
-        MCA_BTL_NO_ORDER, device_copied, transfer, NULL);
-    /* It is busy in two ways. */
-    if (rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE || rc == OPAL_ERR_RESOURCE_BUSY)
-        return LANE_AGAIN;
-    return rc >= 0 ? OMPI_SUCCESS : rc;
-}
-
 static int rndv_device_get_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
     struct recv_request *request = recv_request_of_transfer(transfer);
     bool is_device;
-    return device_copy(&request->rma, true, recv_request_place(request, &is_device), offset, *size,
-                       transfer);
+    return rma_get(&request->rma, recv_request_place(request, &is_device), offset, request->wanted,
+                   size);
 }
 
 static void rndv_device_get_finish(struct transfer *transfer, int status)
@@ -58,8 +30,8 @@ static int rndv_device_put_piece(struct transfer *transfer, size_t offset, size_
 {
     struct send_request *request = send_request_of_transfer(transfer);
     bool is_device;
-    return device_copy(&request->rma, false, send_request_place(request, &is_device), offset, *size,
-                       transfer);
+    return rma_put(&request->rma, send_request_place(request, &is_device), offset,
+                   request->out.size, size);
 }
 
 static void rndv_device_put_finish(struct transfer *transfer, int status)
@@ -103,6 +75,7 @@ static void rndv_device_ready(struct send_request *request, struct lane *lane,
         return;
     }
     request->rma.remote_offset = from;
+    request->rma.transfer = &request->transfer;
     transfer_begin(&request->transfer, &put_way, from, end, 1);
 }
 
@@ -118,6 +91,7 @@ static bool device_get(struct recv_request *request, const struct arrival *arriv
         return false;
     }
     rma->remote_offset = 0;
+    rma->transfer = &request->transfer;
     recv_request_get_begins(request, &rndv_device);
     transfer_begin(&request->transfer, &get_way, 0, request->wanted, 1);
     return true;

@@ -76,32 +76,24 @@ static void answer_await(struct send_request *request)
         send_request_lost(request, request->handle); /* lost_end may have looked before */
 }
 
-/* The sum is made while the receiver still takes the last bytes out of the lane. */
-static void fin_send_summed(struct send_request *request, struct rma_lane *used)
-{
-    size_t bytes = used->bytes;
-    if (!bytes)
-        return;
-    used->bytes = 0;
-    answer_await(request);
-    send_request_sum(request, request->out.size);
-    struct wire_fin_summed summed = {.fin = {.receiver = request->receiver, .size = bytes},
-                                     .sum = request->sum};
-    /* As in fin_send. */
-    atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
-    control_send_owned(used->lane, WIRE_FIN_SUMMED, &summed, sizeof(summed), 0, told_of_bytes,
-                       request);
-}
-
+/* On the lane of the puts: it is ordered behind them. The sum is made while the receiver still
+ * takes the last bytes out of the lane. */
 static void fin_send(struct send_request *request, struct rma_lane *used)
 {
-    size_t bytes = used->bytes;
-    if (!bytes)
+    struct wire_fin_summed fin = {.fin = {.receiver = request->receiver, .size = used->bytes}};
+    if (!used->bytes)
         return; /* none, or it was sent */
     used->bytes = 0;
-    /* On the lane of the puts: it is ordered behind them. Relaxed: the steps order. */
+    if (OPAL_UNLIKELY(request->is_summed)) {
+        answer_await(request);
+        send_request_sum(request, request->out.size);
+        fin.sum = request->sum;
+    }
+    /* Relaxed: the steps order. */
     atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
-    tell_of_bytes(used->lane, WIRE_FIN, request->receiver, bytes, request);
+    control_send_owned(used->lane, request->is_summed ? WIRE_FIN_SUMMED : WIRE_FIN, &fin,
+                       request->is_summed ? sizeof(fin) : sizeof(fin.fin), 0, told_of_bytes,
+                       request);
 }
 
 /* Behind the last bytes on the only lane, where none is lost without the peer and that keeps the
@@ -112,20 +104,9 @@ static bool fin_follows(const struct rma *rma)
     return rma->count == 1 && lane->keeps_order && !lane->returns;
 }
 
+/* Behind each summed piece but the last the receiver hears how much is there, and sums that while
+ * the next one comes. */
 static int rndv_put_piece(struct transfer *transfer, size_t offset, size_t *size)
-{
-    struct send_request *request = send_request_of_transfer(transfer);
-    bool is_device;
-    int rc = rma_put(&request->rma, send_request_place(request, &is_device), offset,
-                     request->out.size, size);
-    if (rc == OMPI_SUCCESS && offset + *size == transfer->end && fin_follows(&request->rma))
-        fin_send(request, &request->rma.lanes[0]);
-    return rc;
-}
-
-/* Behind each but the last the receiver hears how much is there, and sums that while the next one
- * comes. */
-static int rndv_put_summed_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
     struct send_request *request = send_request_of_transfer(transfer);
     struct rma_lane *used = &request->rma.lanes[0];
@@ -135,8 +116,8 @@ static int rndv_put_summed_piece(struct transfer *transfer, size_t offset, size_
     if (rc != OMPI_SUCCESS || !fin_follows(&request->rma))
         return rc;
     if (offset + *size == transfer->end)
-        fin_send_summed(request, used);
-    else
+        fin_send(request, used);
+    else if (OPAL_UNLIKELY(request->is_summed))
         tell_of_bytes(used->lane, WIRE_SO_FAR, request->receiver, offset + *size, NULL);
     return rc;
 }
@@ -169,17 +150,8 @@ static void rndv_put_finish(struct transfer *transfer, int status)
     send_request_step(request);
 }
 
-static void rndv_put_summed_finish(struct transfer *transfer, int status)
-{
-    struct send_request *request = send_request_of_transfer(transfer);
-    for (uint32_t i = 0; status == OMPI_SUCCESS && i < request->rma.count; i++)
-        fin_send_summed(request, &request->rma.lanes[i]);
-    rndv_put_finish(transfer, status); /* which finds no lane without its FIN */
-}
-
-static const struct transfer_steps rndv_put_ways[] = {
-    {.start = rndv_put_piece, .finish = rndv_put_finish},
-    {.start = rndv_put_summed_piece, .finish = rndv_put_summed_finish}}; /* is_summed */
+static const struct transfer_steps rndv_put_way = {.start = rndv_put_piece,
+                                                   .finish = rndv_put_finish};
 
 static void rndv_put_ready(struct send_request *request, struct lane *lane,
                            const struct wire_rtr *rtr, const unsigned char *key)
@@ -192,8 +164,8 @@ static void rndv_put_ready(struct send_request *request, struct lane *lane,
     rma->transfer = &request->transfer;
     if (rma_can_put(rma, place + rtr->offset, rtr->size)) {
         atomic_store_explicit(&request->is_putting, request->is_summed, memory_order_relaxed);
-        transfer_begin(&request->transfer, &rndv_put_ways[request->is_summed], rtr->offset,
-                       rtr->offset + rtr->size, PIECES_IN_FLIGHT * rma->count);
+        transfer_begin(&request->transfer, &rndv_put_way, rtr->offset, rtr->offset + rtr->size,
+                       PIECES_IN_FLIGHT * rma->count);
     } else {
         rma_release(rma);
         rndv_am_move(request, rtr->offset, rtr->offset + rtr->size);

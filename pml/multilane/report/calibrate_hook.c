@@ -79,16 +79,14 @@ static int measure_lanes(int rank, struct multilane_lanes *out)
     return OMPI_SUCCESS;
 }
 
-struct alone {
-    uint32_t lane;
-    uint64_t bytes;
-};
-
-static void alone_add(const struct route *route, void *with)
+static uint64_t bytes_alone(const struct peer_class *class, enum class_buffer buffer, uint32_t lane)
 {
-    struct alone *alone = with;
-    if (route->lane_count == 1 && route->lanes[0] == alone->lane)
-        alone->bytes += counter_read(&route->bytes);
+    uint64_t bytes = 0;
+    for (const struct route *route = class_route_next(class, buffer, NULL); route;
+         route = class_route_next(class, buffer, route))
+        if (route->lane_count == 1 && route->lanes[0] == lane)
+            bytes += counter_read(&route->bytes);
+    return bytes;
 }
 
 static void why_copy(const struct lane *lane, char *why, size_t room)
@@ -106,16 +104,13 @@ static void why_copy(const struct lane *lane, char *why, size_t room)
 static int measure_state(int rank, uint32_t index, uint64_t *bytes, char *why, size_t room)
 {
     struct peer *peer = peer_of_rank(rank);
-    struct alone alone = {.lane = index};
     if (!peer || index >= peer_lane_count(peer))
         return OMPI_ERR_BAD_PARAM;
     const struct lane *lane = &peer->lanes[index];
     multilane_lock();
     const struct peer_class *class = peer_class_now(peer);
-    class_routes_visit(class, CLASS_CONTIGUOUS, alone_add, &alone);
-    class_routes_visit(class, CLASS_STREAM, alone_add, &alone);
+    *bytes = bytes_alone(class, CLASS_CONTIGUOUS, index) + bytes_alone(class, CLASS_STREAM, index);
     multilane_unlock();
-    *bytes = alone.bytes;
     why_copy(lane, why, room);
     if (lane_state(lane) == LANE_UNPROVEN)
         return MULTILANE_MEASURE_TRIED;

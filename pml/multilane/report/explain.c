@@ -89,18 +89,16 @@ static double seen_at(const void *of, int lane, enum model_way way, uint32_t ran
                : 0;
 }
 
-static void see_used(const struct route *route, void *with)
-{
-    bool *is_used = with;
-    *is_used = *is_used || counter_read(&route->messages) > 0;
-}
-
 /* A class that no peer is in any more, and that nothing was sent by, says nothing. */
 static bool is_shown(const struct peer_class *class)
 {
     bool is_used = class->peers > 0;
-    for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++)
-        class_routes_visit(class, (enum class_buffer) buffer, see_used, &is_used);
+    for (int i = 0; i < CLASS_BUFFERS; i++) {
+        enum class_buffer buffer = (enum class_buffer) i;
+        for (const struct route *route = class_route_next(class, buffer, NULL); route;
+             route = class_route_next(class, buffer, route))
+            is_used = is_used || counter_read(&route->messages) > 0;
+    }
     return is_used;
 }
 
@@ -129,35 +127,32 @@ static struct words way_text(const struct peer_class *class, const struct plan_e
 }
 
 /* Messages that went another way than the plan has now. */
-struct beside {
-    FILE *file;
-    const struct peer_class *class;
-    const struct planned *planned;
-    const char *between; /* of JSON; null: text */
-};
-
-static void print_beside(const struct route *route, void *with)
+static void print_beside(FILE *file, const struct peer_class *class, enum class_buffer buffer,
+                         bool is_json)
 {
-    struct beside *beside = with;
-    const unsigned long long messages = counter_read(&route->messages),
-                             bytes = counter_read(&route->bytes);
-    const struct route *first = beside->planned->routes;
-    if ((route >= first && route < first + beside->planned->plan->entry_count) || !messages)
-        return;
-    const struct words way = way_text(beside->class, route->entry);
-    if (beside->between)
-        fprintf(beside->file, "%s{\"way\": \"%s\", \"messages\": %llu, \"bytes\": %llu}",
-                beside->between, way.text, messages, bytes);
-    else
-        fprintf(beside->file, "    beside the plan: %llu message%s, %llu byte%s by %s\n", messages,
-                number_plural(messages), bytes, number_plural(bytes), way.text);
-    beside->between = beside->between ? ", " : NULL;
+    const struct planned *planned = class_planned(class, buffer);
+    const struct route *first = planned->routes, *end = first + planned->plan->entry_count;
+    const char *between = "";
+    for (const struct route *route = class_route_next(class, buffer, end - 1); route;
+         route = class_route_next(class, buffer, route)) {
+        const unsigned long long messages = counter_read(&route->messages),
+                                 bytes = counter_read(&route->bytes);
+        const struct words way = way_text(class, route->entry);
+        if (!messages)
+            continue;
+        if (is_json)
+            fprintf(file, "%s{\"way\": \"%s\", \"messages\": %llu, \"bytes\": %llu}", between,
+                    way.text, messages, bytes);
+        else
+            fprintf(file, "    beside the plan: %llu message%s, %llu byte%s by %s\n", messages,
+                    number_plural(messages), bytes, number_plural(bytes), way.text);
+        between = ", ";
+    }
 }
 
 static void print_moves(FILE *file, const struct peer_class *class, int buffer)
 {
-    struct beside beside = {file, class, class_planned(class, (enum class_buffer) buffer), NULL};
-    class_routes_visit(class, (enum class_buffer) buffer, print_beside, &beside);
+    print_beside(file, class, (enum class_buffer) buffer, false);
     for (const struct plan_move *move = class->moves; move; move = move->next) {
         if ((int) move->buffer != buffer)
             continue;
@@ -171,38 +166,32 @@ static void print_moves(FILE *file, const struct peer_class *class, int buffer)
 
 /* --- lanes that are left out, or worse -------------------------------------------------------- */
 
-struct troubles {
-    FILE *file;
-    const char *between; /* of JSON; null: text */
-};
-
-static void troubles_of(struct peer *peer, void *with)
+static void print_trouble(FILE *file, const char *lane, const struct peer *peer, uint32_t kind,
+                          const char *why, const char *between)
 {
-    struct troubles *out = with;
-    const struct peer_class *class = peer_class_now(peer);
-    for (int i = 0; class && i < class->lane_count; i++) {
-        const char *why;
-        uint32_t kind;
-        if (!lane_trouble(&peer->lanes[i], &kind, &why) || !why[0])
-            continue;
-        const char *state =
-            kind == PAGE_SILENT || kind == PAGE_BROKEN ? "is left out" : page_trouble_name(kind);
-        if (!out->between) {
-            fprintf(out->file, "  %s to rank %u %s: it %s\n", class->lanes[i].name, peer->name.vpid,
-                    state, why);
-            continue;
-        }
-        fprintf(out->file, "%s{\"lane\": %s, \"rank\": %u, \"state\": \"%s\", \"why\": %s}",
-                out->between, json_text(class->lanes[i].name).text, peer->name.vpid, state,
-                json_text(why).text);
-        out->between = ", ";
-    }
+    const char *state =
+        kind == PAGE_SILENT || kind == PAGE_BROKEN ? "is left out" : page_trouble_name(kind);
+    if (between)
+        fprintf(file, "%s{\"lane\": %s, \"rank\": %u, \"state\": \"%s\", \"why\": %s}", between,
+                json_text(lane).text, peer->name.vpid, state, json_text(why).text);
+    else
+        fprintf(file, "  %s to rank %u %s: it %s\n", lane, peer->name.vpid, state, why);
 }
 
+/* `between`: of JSON; null: text. */
 static void print_troubles(FILE *file, const char *between)
 {
-    struct troubles out = {file, between};
-    peers_visit(troubles_of, &out);
+    for (const struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer)) {
+        const struct peer_class *class = peer_class_now(peer);
+        for (int i = 0; class && i < class->lane_count; i++) {
+            const char *why;
+            uint32_t kind;
+            if (!lane_trouble(&peer->lanes[i], &kind, &why) || !why[0])
+                continue;
+            print_trouble(file, class->lanes[i].name, peer, kind, why, between);
+            between = between ? ", " : NULL;
+        }
+    }
 }
 
 static void print_text(FILE *file)
@@ -274,9 +263,8 @@ static void print_json_plan(FILE *file, const struct peer_class *class, int buff
     const struct plan *plan = planned->plan;
     struct plan_input input;
     class_plan_input(class, (enum class_buffer) buffer, &input);
-    struct beside beside = {file, class, planned, ""};
     fprintf(file, "{\"buffer\": \"%s\", \"beside\": [", buffer_names[buffer]);
-    class_routes_visit(class, (enum class_buffer) buffer, print_beside, &beside);
+    print_beside(file, class, (enum class_buffer) buffer, true);
     fprintf(file, "], \"ranges\": [");
     for (uint32_t i = 0; i < plan->entry_count; i++) {
         const struct plan_entry *entry = &plan->entries[i];

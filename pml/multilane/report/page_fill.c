@@ -222,26 +222,25 @@ static bool is_first(const struct peer *peer)
            peer_is_lost(peer) || wait_names(peer);
 }
 
-static void peer_visit(struct peer *peer, void *with)
+static void peers_fill_some(bool wants_first)
 {
-    const bool *wants_first = with;
-    if (own_page->peer_count == PAGE_PEERS || is_first(peer) != *wants_first)
-        return;
-    struct page_peer *row = &own_page->peers[own_page->peer_count];
-    peer_fill(peer, row);
-    if (*wants_first || row->sent || row->received)
-        own_page->peer_count++;
-    for (uint8_t i = 0; i < row->lanes; i++)
-        trouble_add(peer, &peer->lanes[i]);
+    for (struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer)) {
+        if (own_page->peer_count == PAGE_PEERS || is_first(peer) != wants_first)
+            continue;
+        struct page_peer *row = &own_page->peers[own_page->peer_count];
+        peer_fill(peer, row);
+        if (wants_first || row->sent || row->received)
+            own_page->peer_count++;
+        for (uint8_t i = 0; i < row->lanes; i++)
+            trouble_add(peer, &peer->lanes[i]);
+    }
 }
 
 static void peers_fill(void)
 {
-    bool wants_first = true;
     own_page->peer_count = own_page->trouble_count = 0;
-    peers_visit(peer_visit, &wants_first);
-    wants_first = false;
-    peers_visit(peer_visit, &wants_first);
+    peers_fill_some(true);
+    peers_fill_some(false);
 }
 
 /* --- lanes ------------------------------------------------------------------------------------ */
@@ -272,61 +271,55 @@ static void row_add(const struct peer_class *class, int lane, uint64_t bytes)
         row->bytes += bytes;
 }
 
+/* Bytes that went by stripes, by lane; returns their sum. */
+static uint64_t stripes_of(const struct peer_class *class, uint64_t stripes[MODEL_LANES_MAX])
+{
+    uint64_t all = 0;
+    memset(stripes, 0, MODEL_LANES_MAX * sizeof(*stripes));
+    for (const struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer)) {
+        if (peer_class_now(peer) != class)
+            continue;
+        uint8_t count =
+            atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* peer_take_lanes */
+        for (uint8_t i = 0; i < count && i < class->lane_count; i++) {
+            const struct lane *lane = &peer->lanes[i];
+            uint64_t bytes = counter_read(&lane->speed.sent) + counter_read(&lane->copy_speed.sent);
+            stripes[i] += bytes;
+            all += bytes;
+        }
+    }
+    return all;
+}
+
 /* What the routes of a class have carried, and of what several lanes carried together each of them:
  * by the stripes that went to peers with such lanes. Nothing counts bytes for each lane of a class
  * while messages move. */
-struct carried {
-    const struct peer_class *class;
-    uint64_t together; /* bytes over several lanes */
-    uint64_t stripes[MODEL_LANES_MAX], all_stripes;
-};
-
-static void route_add(const struct route *route, void *with)
-{
-    struct carried *carried = with;
-    uint64_t bytes = counter_read(&route->bytes);
-    own_page->sent_messages += counter_read(&route->messages);
-    own_page->sent_bytes += bytes;
-    if (route->lane_count == 1)
-        row_add(carried->class, route->lanes[0], bytes);
-    else
-        carried->together += bytes;
-}
-
-static void stripes_add(struct peer *peer, void *with)
-{
-    struct carried *carried = with;
-    if (peer_class_now(peer) != carried->class)
-        return;
-    uint8_t count =
-        atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* peer_take_lanes */
-    for (uint8_t i = 0; i < count && i < carried->class->lane_count; i++) {
-        const struct lane *lane = &peer->lanes[i];
-        uint64_t bytes = counter_read(&lane->speed.sent) + counter_read(&lane->copy_speed.sent);
-        carried->stripes[i] += bytes;
-        carried->all_stripes += bytes;
-    }
-}
-
 static void class_fill(const struct peer_class *class)
 {
-    struct carried carried = {.class = class};
-    for (int buffer = 0; buffer < CLASS_SENDS; buffer++)
-        class_routes_visit(class, (enum class_buffer) buffer, route_add, &carried);
-    if (carried.together)
-        peers_visit(stripes_add, &carried);
-    for (int i = 0; i < class->lane_count && carried.all_stripes; i++)
-        row_add(class, i,
-                (uint64_t) ((double) carried.together * (double) carried.stripes[i] /
-                            (double) carried.all_stripes));
+    uint64_t together = 0, stripes[MODEL_LANES_MAX];
+    for (int i = 0; i < CLASS_SENDS; i++) {
+        enum class_buffer buffer = (enum class_buffer) i;
+        for (const struct route *route = class_route_next(class, buffer, NULL); route;
+             route = class_route_next(class, buffer, route)) {
+            uint64_t bytes = counter_read(&route->bytes);
+            own_page->sent_messages += counter_read(&route->messages);
+            own_page->sent_bytes += bytes;
+            if (route->lane_count == 1)
+                row_add(class, route->lanes[0], bytes);
+            else
+                together += bytes;
+        }
+    }
+    uint64_t all = together ? stripes_of(class, stripes) : 0;
+    for (int i = 0; i < class->lane_count && all; i++)
+        row_add(class, i, (uint64_t) ((double) together * (double) stripes[i] / (double) all));
 }
 
-static void reach_add(struct peer *peer, void *with)
+static void reach_add(const struct peer *peer)
 {
     const struct peer_class *class = peer_class_now(peer);
     uint8_t count =
         atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* peer_take_lanes */
-    (void) with;
     for (uint8_t i = 0; class && i < count; i++) {
         const struct lane *lane = &peer->lanes[i];
         struct page_lane *row = lane_row(lane->btl, class_lane_name(lane));
@@ -346,7 +339,8 @@ static void lanes_fill(void)
 {
     own_page->lane_count = 0;
     own_page->sent_messages = own_page->sent_bytes = 0;
-    peers_visit(reach_add, NULL);
+    for (const struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer))
+        reach_add(peer);
     for (const struct peer_class *class = classes_first(); class; class = class->next)
         class_fill(class);
 }
@@ -402,9 +396,8 @@ static void table_fill(const struct mca_pml_comm_t *comm, const struct match_tab
                 fill(comm, node);
 }
 
-static void comm_fill(struct mca_pml_comm_t *comm, void *with)
+static void comm_fill(struct mca_pml_comm_t *comm)
 {
-    (void) with;
     if (biased_trylock(&comm->lock) != 0)
         return;
     own_page->posted_total += comm->posted.count;
@@ -421,7 +414,11 @@ static void messages_fill(void)
     own_page->posted_count = own_page->unexpected_count = 0;
     own_page->posted_total = own_page->unexpected_total = 0;
     own_page->unexpected_ever = counter_read(&multilane.unexpected_messages);
-    (void) comms_try_visit(comm_fill, NULL); /* else there are no rows this time */
+    if (!multilane_trylock())
+        return; /* there are no rows this time */
+    for (struct mca_pml_comm_t *comm = comm_next(NULL); comm; comm = comm_next(comm))
+        comm_fill(comm);
+    multilane_unlock();
 }
 
 void page_fill(uint64_t now)

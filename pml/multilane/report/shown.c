@@ -44,31 +44,30 @@ struct counted {
     bool bytes;
 };
 
-struct routes_sum {
-    const struct counted *counted;
-    const struct peer_class *class;
-    uint64_t sum;
-};
-
-static void route_add(const struct route *route, void *with)
+static uint64_t routes_sum(const struct counted *mine, const struct peer_class *class,
+                           enum class_buffer buffer)
 {
-    struct routes_sum *all = with;
-    if (all->counted->passes(all->class, route, all->counted->what))
-        all->sum += counter_read(all->counted->bytes ? &route->bytes : &route->messages);
+    uint64_t sum = 0;
+    for (const struct route *route = class_route_next(class, buffer, NULL); route;
+         route = class_route_next(class, buffer, route))
+        if (mine->passes(class, route, mine->what))
+            sum += counter_read(mine->bytes ? &route->bytes : &route->messages);
+    return sum;
 }
 
 static int read_routes(const struct mca_base_pvar_t *variable, void *value, void *object)
 {
-    struct routes_sum all = {.counted = variable->ctx};
+    const struct counted *mine = variable->ctx;
+    unsigned long long sum = 0;
     (void) object;
     if (multilane.enabled) {
         multilane_lock();
-        for (all.class = classes_first(); all.class; all.class = all.class->next)
+        for (const struct peer_class *class = classes_first(); class; class = class->next)
             for (int buffer = 0; buffer < CLASS_SENDS; buffer++)
-                class_routes_visit(all.class, (enum class_buffer) buffer, route_add, &all);
+                sum += routes_sum(mine, class, (enum class_buffer) buffer);
         multilane_unlock();
     }
-    *(unsigned long long *) value = all.sum;
+    *(unsigned long long *) value = sum;
     return OMPI_SUCCESS;
 }
 
