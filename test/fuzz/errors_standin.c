@@ -26,7 +26,7 @@ static void btl_counted(mca_btl_base_module_t *btl, const char *what, int rc)
 
 void errors_begin(void)
 {
-    lane_events = (struct lane_events){.lane_failed = lane_counted, .btl_failed = btl_counted};
+    lane_events = (struct lane_events){.failed = lane_counted, .btl_failed = btl_counted};
 }
 
 void lane_say(const struct lane *lane, const char *change, const char *why, bool last)

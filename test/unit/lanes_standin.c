@@ -230,7 +230,7 @@ void standin_reach(struct peer *peer, mca_btl_base_module_t *btl)
 
 void standin_count_failures(void)
 {
-    lane_events = (struct lane_events){.lane_failed = lane_failure, .btl_failed = btl_failure};
+    lane_events = (struct lane_events){.failed = lane_failure, .btl_failed = btl_failure};
 }
 
 void standin_surround(void)

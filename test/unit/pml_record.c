@@ -34,22 +34,20 @@ static size_t published(const struct record *record)
 
 static void expect_refused(const void *data, size_t bytes, const char *because)
 {
-    char text[256];
-    const char *reason = record_check(data, bytes, text, sizeof(text));
-    CHECK(reason && strstr(reason, because), "refused for \"%s\", not for \"%s\"",
-          reason ? reason : "(nothing)", because);
+    struct model_error why = {"(nothing)"};
+    CHECK(!record_check(data, bytes, &why) && strstr(why.text, because),
+          "refused for \"%s\", not for \"%s\"", why.text, because);
 }
 
 static void good_records_are_accepted(void)
 {
     for (uint32_t lanes = 0; lanes <= RECORD_LANES_MAX; lanes++) {
         struct record record = good_record();
-        char text[256];
+        struct model_error why;
         for (uint32_t i = 2; i < lanes; i++)
             record.ends.lanes[i] = record.ends.lanes[0];
         record.ends.lane_count = lanes;
-        const char *reason = record_check(&record, published(&record), text, sizeof(text));
-        CHECK(!reason, "%u lanes: %s", lanes, reason);
+        CHECK(record_check(&record, published(&record), &why), "%u lanes: %s", lanes, why.text);
     }
 }
 
@@ -132,9 +130,9 @@ static void other_pointer_size_is_refused(void)
 static void key_beyond_the_wire_is_refused(void)
 {
     struct record record = good_record();
-    char text[256];
+    struct model_error why;
     record.key_bytes = WIRE_KEY_MAX;
-    CHECK(!record_check(&record, published(&record), text, sizeof(text)), "%s", text);
+    CHECK(record_check(&record, published(&record), &why), "%s", why.text);
     record.key_bytes = WIRE_KEY_MAX + 1;
     expect_refused(&record, sizeof(record), "registration keys of 257 bytes");
     record.key_bytes = UINT32_MAX;
@@ -159,13 +157,14 @@ static void sums_are_of_both_ends(void)
     for (unsigned ours = SUMS_OF_NONE; ours <= SUMS_OF_ALL; ours++)
         for (unsigned theirs = 0; theirs <= RECORD_SUMS; theirs++) {
             struct record record = good_record();
-            char because[96], text[256];
+            struct model_error why;
+            char because[96];
             parameters.sums = (enum sums) ours;
             record.features = theirs;
             snprintf(because, sizeof(because), "it makes sums of %s and this process of %s",
                      theirs < RECORD_SUMS ? words[theirs] : "?", words[ours]);
             if (theirs == ours)
-                CHECK(!record_check(&record, published(&record), text, sizeof(text)), "%s", text);
+                CHECK(record_check(&record, published(&record), &why), "%s", why.text);
             else
                 expect_refused(&record, sizeof(record), because);
         }
@@ -177,12 +176,12 @@ static void short_records_are_refused(void)
 {
     struct record record = good_record();
     for (size_t bytes = 1; bytes < sizeof(record); bytes++) {
-        char text[256];
+        struct model_error why;
         void *copy = malloc(bytes);
         memcpy(copy, &record, bytes);
-        const char *reason = record_check(copy, bytes, text, sizeof(text));
+        bool good = record_check(copy, bytes, &why);
         if (bytes < offsetof(struct record, features))
-            CHECK(reason && strstr(reason, "not one of Multilane's"), "%zu bytes", bytes);
+            CHECK(!good && strstr(why.text, "not one of Multilane's"), "%zu bytes", bytes);
         free(copy);
     }
     expect_refused("", 0, "0 bytes");
@@ -193,18 +192,16 @@ static void garbage_is_refused(void)
     uint64_t chance = 7;
     for (int i = 0; i < 20000; i++) {
         unsigned char bytes[200];
-        char text[256];
         size_t length = 1 + chance_below(&chance, sizeof(bytes));
         for (size_t at = 0; at < length; at++)
             bytes[at] = (unsigned char) chance_next(&chance);
-        CHECK(record_check(bytes, length, text, sizeof(text)), "%zu bytes", length);
+        CHECK(!record_check(bytes, length, NULL), "%zu bytes", length);
     }
     for (int i = 0; i < 20000; i++) { /* one bit of what is checked is wrong */
         struct record record = good_record();
-        char text[256];
         size_t bit = chance_below(&chance, 8 * offsetof(struct record, key_bytes));
         ((unsigned char *) &record)[bit / 8] ^= (unsigned char) (1u << bit % 8);
-        CHECK(record_check(&record, published(&record), text, sizeof(text)), "bit %zu", bit);
+        CHECK(!record_check(&record, published(&record), NULL), "bit %zu", bit);
     }
 }
 

@@ -197,7 +197,7 @@ static void begin(void)
         answers[i] = true;
     for (int i = 0; i < PEERS; i++)
         peer_begin(&all_peers[i]);
-    schedule_init(watch_progress);
+    schedule_init();
     schedule_begin();
 }
 
@@ -484,10 +484,12 @@ static void around_begin(void)
     }
     for (int i = 0; i < PEERS; i++) {
         all_peers[i].proc = standin_peer()->proc;
-        by_rank[all_peers[i].proc->super.proc_name.vpid] = &all_peers[i];
+        all_peers[i].name = all_peers[i].proc->super.proc_name;
+        by_rank[all_peers[i].name.vpid] = &all_peers[i];
     }
     multilane.local_peers = by_rank;
     multilane.local_peer_count = PEERS + 1;
+    opal_progress_register(watch_progress);
 }
 
 static void test_changes_of_lanes_are_kept(void)

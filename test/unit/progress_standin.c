@@ -4,7 +4,9 @@
 
 #include <stdlib.h>
 
+#include "base/pending.h"
 #include "common/compat/pml.h"
+#include "lane/waiting.h"
 
 /* Found before those of libopen-pal, because a program's own come first. */
 __attribute__((visibility("default"))) int
@@ -36,9 +38,11 @@ int opal_progress_unregister(opal_progress_callback_t callback)
     return OPAL_SUCCESS;
 }
 
+/* With what module_progress of entry/module.c does in each job. */
 int progress_standin_run(void)
 {
-    int done = 0;
+    int done = pending_progress();
+    looks_add();
     for (int i = 0; i < CALLBACKS_MAX; i++) {
         opal_progress_callback_t callback =
             __atomic_load_n(&registered[i], __ATOMIC_ACQUIRE); /* opal_progress_register */

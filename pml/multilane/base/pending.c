@@ -144,22 +144,12 @@ void pending_open(void)
     OBJ_CONSTRUCT(&queue->lock, opal_mutex_t);
     atomic_init(&queue->first, NULL);
     queue->last = NULL;
-    atomic_init(&queue->registered, false);
     atomic_init(&queue->unsent, 0);
 }
 
 void pending_close(void)
 {
-    if (atomic_load_explicit(&pending_queue.registered, memory_order_relaxed))
-        opal_progress_unregister(pending_progress);
     OBJ_DESTRUCT(&pending_queue.lock);
-}
-
-void pending_listen(void)
-{
-    if (!atomic_exchange_explicit(&pending_queue.registered, true,
-                                  memory_order_relaxed)) /* once is enough */
-        opal_progress_register(pending_progress);
 }
 
 void pending_add(struct pending *item)
@@ -176,7 +166,6 @@ void pending_add(struct pending *item)
         first_set(queue, item);
     queue->last = item;
     OPAL_THREAD_UNLOCK(&queue->lock);
-    pending_listen();
 }
 
 void pending_move_on(void)

@@ -70,7 +70,6 @@ struct pending_queue {
     opal_mutex_t lock;             /* guards first and last */
     struct pending *_Atomic first; /* pending_progress looks at it without the lock */
     struct pending *last;          /* null where the queue is empty */
-    _Atomic bool registered;       /* with opal_progress, from the first use on */
     _Atomic uint64_t unsent;       /* how many of the items hold bytes for other processes */
 };
 
@@ -79,10 +78,8 @@ extern __attribute__((visibility("hidden"))) struct pending_queue pending_queue;
 
 void pending_open(void);
 void pending_close(void);
-/* Tries all items once; returns how many are done. opal_progress calls it. */
+/* Tries all items once; returns how many are done. Progress calls it. */
 int pending_progress(void);
-/* Registers pending_progress with opal_progress now, not with the first item. */
-void pending_listen(void);
 void pending_add(struct pending *item);
 
 /* Do bytes for another process wait here for a call that makes progress? Relaxed: what another

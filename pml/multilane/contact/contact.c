@@ -19,11 +19,8 @@
 
 static uint32_t longest_key(void)
 {
-    mca_btl_base_selected_module_t *selected;
     size_t longest = 0;
-    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
-    {
-        mca_btl_base_module_t *btl = selected->btl_module;
+    for (mca_btl_base_module_t *btl = btl_next(NULL); btl; btl = btl_next(btl)) {
         if (btl->btl_register_mem && btl->btl_registration_handle_size > longest)
             longest = btl->btl_registration_handle_size;
     }
@@ -66,19 +63,19 @@ static bool is_lane(const struct record_lane *lane)
            model_attribute_check(MODEL_BANDWIDTH, bandwidth, NULL);
 }
 
-/* Null: what it says of its lanes can be; else what cannot. */
-static const char *ends_check(const struct record *record, size_t bytes)
+static bool ends_check(const struct record *record, size_t bytes, struct model_error *why)
 {
     const struct record_ends *ends = &record->ends;
     if (record->record_bytes != sizeof(*record) || ends->lane_count > RECORD_LANES_MAX ||
         bytes != record_length(ends))
-        return "its length";
+        return model_fail(why, "its record is damaged: its length cannot be");
     if (ends->local_ranks < 1)
-        return "that it runs on a node without processes";
+        return model_fail(why, "its record is damaged: that it runs on a node without processes "
+                               "cannot be");
     for (uint32_t i = 0; i < ends->lane_count; i++)
         if (!is_lane(&ends->lanes[i]))
-            return "what it says of its lanes";
-    return NULL;
+            return model_fail(why, "its record is damaged: what it says of its lanes cannot be");
+    return true;
 }
 
 /* The record of `proc`: left at a lane, which costs no call of the runtime, or published. The
@@ -94,69 +91,48 @@ static int record_get(ompi_proc_t *proc, void **data, size_t *bytes)
                       bytes);
 }
 
-const char *record_check(const void *data, size_t bytes, char *text, size_t text_size)
+bool record_check(const void *data, size_t bytes, struct model_error *why)
 {
+    static const char *const of[] = {"no messages", "messages over some lanes", "all messages",
+                                     "?"};
     struct record record = {.magic = ""};
     memcpy(&record, data, bytes < sizeof(record) ? bytes : sizeof(record));
     if (bytes < offsetof(struct record, window) + sizeof(record.window) ||
-        memcmp(record.magic, MODEX_MAGIC, sizeof(record.magic)) != 0) {
-        snprintf(text, text_size, "its record of %zu bytes is not one of Multilane's", bytes);
-        return text;
-    }
-    if (record.wire_version != WIRE_VERSION) {
-        snprintf(
-            text, text_size,
-            "it speaks wire version %u and this process speaks %u; install one Multilane on all "
-            "nodes",
-            record.wire_version, WIRE_VERSION);
-        return text;
-    }
-    if (record.byte_order != RECORD_BYTE_ORDER || record.pointer_bytes != sizeof(void *)) {
-        snprintf(
-            text, text_size,
-            "its byte order (%08x) or pointer size (%u) is not that of this process (%08x, %zu); "
-            "Multilane needs equal architectures",
-            record.byte_order, record.pointer_bytes, RECORD_BYTE_ORDER, sizeof(void *));
-        return text;
-    }
-    if (record.features & ~RECORD_SUMS) {
-        snprintf(
-            text, text_size,
-            "it wants features (%08x) that this process does not have; install one Multilane on "
-            "all nodes",
-            record.features);
-        return text;
-    }
-    if (record.features != parameters.sums) {
-        static const char *const of[] = {"no messages", "messages over some lanes", "all messages",
-                                         "?"};
-        snprintf(text, text_size,
-                 "it makes sums of %s and this process of %s; give all processes the same "
-                 "pml_multilane_verify, and verify in pml_multilane_lane_attr",
-                 of[record.features], of[parameters.sums]);
-        return text;
-    }
-    if (record.key_bytes > WIRE_KEY_MAX) {
-        snprintf(text, text_size, "a lane of it has registration keys of %u bytes, more than %u",
-                 record.key_bytes, WIRE_KEY_MAX);
-        return text;
-    }
-    const char *wrong = ends_check(&record, bytes);
-    if (wrong) {
-        snprintf(text, text_size, "its record is damaged: %s cannot be", wrong);
-        return text;
-    }
-    return NULL;
+        memcmp(record.magic, MODEX_MAGIC, sizeof(record.magic)) != 0)
+        return model_fail(why, "its record of %zu bytes is not one of Multilane's", bytes);
+    if (record.wire_version != WIRE_VERSION)
+        return model_fail(why,
+                          "it speaks wire version %u and this process speaks %u; install one "
+                          "Multilane on all nodes",
+                          record.wire_version, WIRE_VERSION);
+    if (record.byte_order != RECORD_BYTE_ORDER || record.pointer_bytes != sizeof(void *))
+        return model_fail(why,
+                          "its byte order (%08x) or pointer size (%u) is not that of this process "
+                          "(%08x, %zu); Multilane needs equal architectures",
+                          record.byte_order, record.pointer_bytes, RECORD_BYTE_ORDER,
+                          sizeof(void *));
+    if (record.features & ~RECORD_SUMS)
+        return model_fail(why,
+                          "it wants features (%08x) that this process does not have; install one "
+                          "Multilane on all nodes",
+                          record.features);
+    if (record.features != parameters.sums)
+        return model_fail(why,
+                          "it makes sums of %s and this process of %s; give all processes the same "
+                          "pml_multilane_verify, and verify in pml_multilane_lane_attr",
+                          of[record.features], of[parameters.sums]);
+    if (record.key_bytes > WIRE_KEY_MAX)
+        return model_fail(why, "a lane of it has registration keys of %u bytes, more than %u",
+                          record.key_bytes, WIRE_KEY_MAX);
+    return ends_check(&record, bytes, why);
 }
 
 uint32_t record_pid(ompi_proc_t *proc)
 {
     struct record record = {.pid = 0};
-    char text[256];
     void *data = NULL;
     size_t bytes = 0;
-    if (record_get(proc, &data, &bytes) == OPAL_SUCCESS && data &&
-        !record_check(data, bytes, text, sizeof(text)))
+    if (record_get(proc, &data, &bytes) == OPAL_SUCCESS && data && record_check(data, bytes, NULL))
         memcpy(&record, data, bytes);
     free(data);
     return record.pid_namespace == host_namespace("pid") ? record.pid : 0;
@@ -167,24 +143,21 @@ static bool record_accepts(ompi_proc_t *proc, uint32_t *window, struct record_en
 {
     void *data = NULL;
     size_t bytes = 0;
-    char text[256];
-    const char *reason = "it published no record of Multilane: it runs another PML, so it was not "
-                         "started with --mca pml multilane";
-    int rc = record_get(proc, &data, &bytes);
-    if (rc == OPAL_SUCCESS && data)
-        reason = record_check(data, bytes, text, sizeof(text));
-    if (!reason) {
+    struct model_error why = {"it published no record of Multilane: it runs another PML, so it was "
+                              "not started with --mca pml multilane"};
+    bool good =
+        record_get(proc, &data, &bytes) == OPAL_SUCCESS && data && record_check(data, bytes, &why);
+    if (good) {
         memcpy(window, (char *) data + offsetof(struct record, window), sizeof(*window));
         memset(ends, 0, sizeof(*ends));
         memcpy(ends, (char *) data + offsetof(struct record, ends),
                bytes - offsetof(struct record, ends));
+    } else {
+        opal_output(0, "multilane: cannot talk to %s: %s.", compat_proc_name(&proc->super).text,
+                    why.text);
     }
     free(data);
-    if (!reason)
-        return true;
-    opal_output(0, "multilane: cannot talk to %s: %s.", compat_proc_name(&proc->super).text,
-                reason);
-    return false;
+    return good;
 }
 
 struct contact_events contact_events;

@@ -5,6 +5,7 @@
 
 #include "peer/peer.h"
 #include "common/lane/host.h"
+#include "common/model/error.h"
 
 /* The modex record: what a process publishes about its Multilane. Checked before the first byte
  * to it. */
@@ -37,8 +38,8 @@ int record_publish(uint32_t window, const struct record_ends *ends);
  * known. */
 uint32_t record_pid(ompi_proc_t *proc);
 
-/* The check of a record alone. Null: good; else the reason, in `text`. */
-const char *record_check(const void *data, size_t bytes, char *text, size_t text_size);
+/* The check of a record alone. */
+bool record_check(const void *data, size_t bytes, struct model_error *why);
 
 /* Called when a peer is met, before any message to it, so that upper layers set up their part;
  * with the component's lock held. `window`: what the peer promises (flow.h). Set once at start. */

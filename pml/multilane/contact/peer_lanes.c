@@ -26,10 +26,7 @@
 
 void lanes_note_leave(const void *note, size_t length)
 {
-    mca_btl_base_selected_module_t *selected;
-    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
-    {
-        mca_btl_base_module_t *btl = selected->btl_module;
+    for (mca_btl_base_module_t *btl = btl_next(NULL); btl; btl = btl_next(btl)) {
         const struct multilane_extension *extension = lane_extension_of(btl);
         if (extension && extension->note_leave)
             extension->note_leave(btl, note, length);
@@ -249,10 +246,8 @@ static void all_links_add(struct peer *peer, uint8_t *count, mca_bml_base_btl_ar
 
 bool lanes_may_break(void)
 {
-    mca_btl_base_selected_module_t *selected;
-    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
-    {
-        const struct multilane_extension *extension = lane_extension_of(selected->btl_module);
+    for (mca_btl_base_module_t *btl = btl_next(NULL); btl; btl = btl_next(btl)) {
+        const struct multilane_extension *extension = lane_extension_of(btl);
         if (extension && extension->return_to)
             return true;
     }
@@ -262,10 +257,7 @@ bool lanes_may_break(void)
 /* Our BTL for device memory; null: not in this job. */
 static mca_btl_base_module_t *device_btl(void)
 {
-    mca_btl_base_selected_module_t *selected;
-    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
-    {
-        mca_btl_base_module_t *btl = selected->btl_module;
+    for (mca_btl_base_module_t *btl = btl_next(NULL); btl; btl = btl_next(btl)) {
         if (!(btl->btl_flags & MCA_BTL_FLAGS_SEND) && (btl->btl_flags & MCA_BTL_FLAGS_GET) &&
             lane_extension_of(btl))
             return btl;
@@ -406,8 +398,10 @@ bool peer_take_lanes(struct peer *peer)
     return has_lane(peer) && (is_planned || peer_plan(peer));
 }
 
-static void plan_change_raise(const struct peer *peer, const struct peer_class *before)
+/* Releases the lock, under which the peer had that class. */
+static void plan_change_end(const struct peer *peer, const struct peer_class *before)
 {
+    multilane_unlock();
     if (before && peer_class_now(peer) != before)
         tool_event_raise(TOOL_PLAN_CHANGED, &peer->name, -1);
 }
@@ -422,8 +416,7 @@ void peer_follow_devices(struct peer *peer)
     const struct peer_class *before = peer_class_now(peer);
     atomic_store_explicit(&peer->device_changes, changes, memory_order_relaxed);
     (void) peer_plan(peer); /* else the plan stays */
-    multilane_unlock();
-    plan_change_raise(peer, before);
+    plan_change_end(peer, before);
 }
 
 /* In steps of a factor of 1.4, so that peers at about the same distance share a plan. */
@@ -462,8 +455,7 @@ void peer_ask_network(struct peer *peer)
     uint8_t asks = atomic_load_explicit(&peer->network_asks, memory_order_relaxed);
     atomic_store_explicit(&peer->network_asks, all ? NETWORK_ASKS_MOST : asks + 1,
                           memory_order_relaxed);
-    multilane_unlock();
-    plan_change_raise(peer, before);
+    plan_change_end(peer, before);
 }
 
 void peer_follow_links(struct peer *peer)
@@ -476,10 +468,9 @@ void peer_follow_links(struct peer *peer)
         atomic_load_explicit(&peer->link_changes, memory_order_relaxed), memory_order_acquire);
     bool follows = peer_is_reachable(peer) && !peer->is_self && peer_take_lanes(peer);
     atomic_store_explicit(&peer->links_followed, changes, memory_order_relaxed);
-    multilane_unlock();
-    plan_change_raise(peer, class);
+    plan_change_end(peer, class);
     for (uint8_t i = before; follows && i < peer_lane_count(peer); i++)
-        lane_try(&peer->lanes[i]); /* from now on it is looked at */
+        lane_events.unproven(&peer->lanes[i]); /* from now on it is looked at */
 }
 
 struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl)
@@ -488,8 +479,7 @@ struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl)
     const struct peer_class *before = peer_class_now(peer);
     if (peer_is_reachable(peer) && !peer->is_self)
         peer_take_lanes(peer);
-    multilane_unlock();
-    plan_change_raise(peer, before);
+    plan_change_end(peer, before);
     return peer_lane_of(peer, btl);
 }
 
@@ -507,8 +497,7 @@ bool lane_leave_out(struct lane *lane, enum lane_cause cause, bool is_out)
         atomic_store_explicit(&lane->out, (uint8_t) (out | LANE_OUT_REFUSED), memory_order_relaxed);
         lanes_mark_lost(peer);
     }
-    multilane_unlock();
-    plan_change_raise(peer, before);
+    plan_change_end(peer, before);
     return carries;
 }
 

@@ -133,7 +133,7 @@ static bool control_waits(struct control *control, int rc)
 {
     if (rc != LANE_AGAIN && rc != LANE_UNDER_WAY) {
         if (rc != LANE_LEFT) /* the peer would wait for it for ever */
-            lane_failed(control->lane, "could not send a control message", rc);
+            lane_events.failed(control->lane, "could not send a control message", rc);
         control_tell(control, rc);
         return false;
     }
@@ -163,20 +163,31 @@ static int control_retry(struct pending *pending)
     return OMPI_SUCCESS;
 }
 
-/* Null: no memory; then the lane counts as failed, because the peer would wait for the message. */
-static struct control *control_new(struct lane *lane, const struct control_message *message)
+/* Null: no memory. */
+static struct control *control_new(struct lane *lane, uint8_t tag, const void *bytes, size_t length,
+                                   const void *more, size_t more_length)
 {
-    struct control *control = malloc(sizeof(*control) + message->length);
-    if (!control) {
-        lane_failed(lane, "could not keep a control message", OMPI_ERR_OUT_OF_RESOURCE);
+    struct control *control = malloc(sizeof(*control) + length + more_length);
+    if (!control)
         return NULL;
-    }
     *control = (struct control){.pending = {.retry = control_retry, .is_unsent = true},
                                 .lane = lane,
-                                .tag = WIRE_TAG,
+                                .tag = tag,
                                 .holders = 1,
-                                .length = message->length};
-    memcpy(control->bytes, message->bytes, message->length);
+                                .length = length + more_length};
+    memcpy(control->bytes, bytes, length);
+    if (more_length)
+        memcpy(control->bytes + length, more, more_length);
+    return control;
+}
+
+/* Where there is no memory the lane counts as failed, because the peer would wait for the message.
+ */
+static struct control *control_of(struct lane *lane, const struct control_message *message)
+{
+    struct control *control = control_new(lane, WIRE_TAG, message->bytes, message->length, NULL, 0);
+    if (!control)
+        lane_events.failed(lane, "could not keep a control message", OMPI_ERR_OUT_OF_RESOURCE);
     return control;
 }
 
@@ -197,7 +208,7 @@ void control_send_owned(struct lane *lane, uint8_t type, const void *body, size_
         left(owner, OMPI_SUCCESS);
         return;
     }
-    struct control *control = control_new(lane, &message);
+    struct control *control = control_of(lane, &message);
     if (!control) {
         left(owner, OMPI_ERR_OUT_OF_RESOURCE);
         return;
@@ -237,10 +248,10 @@ void control_send_message(struct lane *lane, const struct control_message *messa
     if (OPAL_LIKELY(rc == OMPI_SUCCESS))
         return;
     if (rc != LANE_AGAIN) {
-        lane_failed(lane, "could not send a control message", rc);
+        lane_events.failed(lane, "could not send a control message", rc);
         return;
     }
-    struct control *control = control_new(lane, message);
+    struct control *control = control_of(lane, message);
     if (control)
         pending_add(&control->pending);
 }
@@ -258,20 +269,12 @@ bool control_returned(void *from, uint8_t tag, const void *bytes, size_t length,
     struct lane *lane = from;
     if (tag == WIRE_TAG && (length < sizeof(struct wire_base) || is_of_lane(bytes)))
         return true;
-    struct control *control = malloc(sizeof(*control) + length + payload_length);
+    struct control *control = control_new(lane, tag, bytes, length, payload, payload_length);
     if (!control) { /* the peer would wait for it for ever */
-        btl_failed(lane->btl, "has no memory for a message that it returns",
-                   OMPI_ERR_OUT_OF_RESOURCE);
+        lane_events.btl_failed(lane->btl, "has no memory for a message that it returns",
+                               OMPI_ERR_OUT_OF_RESOURCE);
         return false;
     }
-    *control = (struct control){.pending = {.retry = control_retry, .is_unsent = true},
-                                .lane = lane,
-                                .tag = tag,
-                                .holders = 1,
-                                .length = length + payload_length};
-    memcpy(control->bytes, bytes, length);
-    if (payload_length)
-        memcpy(control->bytes + length, payload, payload_length);
     if (is_ours(control))
         mark_moved(control->bytes);
     counter_add(&multilane.resent_messages, 1);

@@ -526,11 +526,9 @@ static bool message_is_right(mca_btl_base_module_t *btl, struct mca_btl_base_end
 
 static int sums_listen(void)
 {
-    mca_btl_base_selected_module_t *selected;
     crc32c_begin(); /* a message may come before this process has met a peer */
-    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
-    {
-        const struct multilane_extension *extension = lane_extension_of(selected->btl_module);
+    for (mca_btl_base_module_t *btl = btl_next(NULL); btl; btl = btl_next(btl)) {
+        const struct multilane_extension *extension = lane_extension_of(btl);
         if (extension && extension->check_by)
             extension->check_by(message_is_right);
     }

@@ -142,10 +142,6 @@ int module_revoke_comm(ompi_communicator_t *ompi, bool collectives_only)
     compat_comm_mark_revoked(ompi, collectives_only);
     struct inbound *refused = comm_take_refused(comm);
     biased_unlock(&comm->lock);
-    while (refused) {
-        struct inbound *next = refused->next;
-        inbound_refuse(refused);
-        refused = next;
-    }
+    inbounds_refuse(refused);
     return OMPI_SUCCESS;
 }

@@ -80,11 +80,9 @@ static uint32_t exclusivity_of(const mca_btl_base_module_t *btl)
 
 mca_pml_base_module_t *module_of_job(void)
 {
-    mca_btl_base_selected_module_t *selected;
-    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
-    {
-        selected->btl_module->btl_exclusivity = exclusivity_of(selected->btl_module);
-        if (selected->btl_module->btl_flags & MCA_BTL_FLAGS_SINGLE_ADD_PROCS)
+    for (mca_btl_base_module_t *btl = btl_next(NULL); btl; btl = btl_next(btl)) {
+        btl->btl_exclusivity = exclusivity_of(btl);
+        if (btl->btl_flags & MCA_BTL_FLAGS_SINGLE_ADD_PROCS)
             module.pml_flags |= MCA_PML_BASE_FLAG_REQUIRE_WORLD;
     }
     return &module;
@@ -132,6 +130,17 @@ static void peer_met(struct peer *peer, uint32_t window)
     watch_met(peer);
 }
 
+/* What is to be done in each round of Open MPI's progress, beside the lanes. One function for all,
+ * registered once: Open MPI frees its list when that grows, while another thread may walk it. */
+static int module_progress(void)
+{
+    int done = pending_any() ? pending_progress() : 0;
+    looks_add();
+    if (OPAL_UNLIKELY(driver_is_loaded))
+        done += staging_progress() + device_costs_progress();
+    return done + watch_progress();
+}
+
 /* Requests are started by the functions that stand before the module's, too. */
 static int requests_start(size_t count, ompi_request_t **requests)
 {
@@ -144,8 +153,6 @@ static void tables_hand_down(void)
     errors_begin();
     wrong_begin();
     timers_begin();
-    if (parameters.learn || reports_are_written())
-        looks_begin();
     learning_begin();
     contact_events.met = peer_met;
     request_calls =
@@ -167,7 +174,7 @@ int module_enable(bool enable)
     handle_table_init(&multilane.handles);
     departures_init();
     pending_open();
-    schedule_init(watch_progress);
+    schedule_init();
 
     /* These two lists are Open MPI's: a debugger that shows message queues walks them. */
     request_list_init(&mca_pml_base_send_requests, sizeof(struct send_request),
@@ -192,13 +199,10 @@ int module_enable(bool enable)
  * message. */
 static int module_check_btls(void)
 {
-    mca_btl_base_selected_module_t *selected;
-    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
-    {
-        mca_btl_base_module_t *btl = selected->btl_module;
+    for (mca_btl_base_module_t *btl = btl_next(NULL); btl; btl = btl_next(btl)) {
         if (!(btl->btl_flags & MCA_BTL_FLAGS_SEND) || btl->btl_eager_limit >= WIRE_CONTROL_MAX)
             continue;
-        const char *name = btl->btl_component->btl_version.mca_component_name;
+        const char *name = lane_name_of(btl);
         opal_output(
             0,
             "multilane: btl_%s_eager_limit is %zu bytes, and headers need %zu: set it to at "
@@ -249,6 +253,7 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
         schedule_begin(); /* also if no process is ever met: unmet_senders_meet */
     multilane.receiving = rc == OMPI_SUCCESS;
     if (multilane.receiving) {
+        opal_progress_register(module_progress);
         waiting_begin();
         progress_thread_begin();
         job_pages_begin();
@@ -309,7 +314,7 @@ void module_fini(void)
     waits_unhook();
     explain_write();
     timers_end();
-    looks_end();
+    opal_progress_unregister(module_progress);
     multilane.enabled = false;
     multilane.receiving = false;
     pending_close();

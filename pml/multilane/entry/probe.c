@@ -99,7 +99,7 @@ static int message_new(struct inbound *inbound, ompi_communicator_t *comm, ompi_
     const struct arrival *arrival = &inbound->arrival;
     *message = ompi_message_alloc();
     if (OPAL_UNLIKELY(!*message)) {
-        inbound_refuse(inbound);
+        inbounds_refuse(inbound);
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     tsan_acquire(*message); /* message_end */

@@ -99,30 +99,14 @@ static void btl_add(const mca_btl_base_module_t *btl)
     state.btls[state.btl_count++] = progress;
 }
 
-/* Registers all progress functions before the thread runs: Open MPI frees its list when it
- * grows, while another thread may walk it. */
-static void functions_register(void)
-{
-    handover_begin();
-    pending_listen();
-    if (parameters.failover)
-        schedule_listen();
-    if (driver_is_loaded)
-        staging_listen();
-}
-
 void progress_thread_begin(void)
 {
-    mca_btl_base_selected_module_t *selected;
     if (!work_is_counted || state.runs)
         return;
     state.btl_count = 0;
-    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
-    {
-        btl_add(selected->btl_module);
-    }
+    for (mca_btl_base_module_t *btl = btl_next(NULL); btl; btl = btl_next(btl))
+        btl_add(btl);
     work_reset();
-    functions_register();
     int error = quiet_thread_create(&state.thread, NULL, run, NULL);
     state.runs = error == 0;
     if (!state.runs)
@@ -134,12 +118,11 @@ void progress_thread_begin(void)
 
 void progress_thread_end(void)
 {
-    if (state.runs) {
-        work_end();
-        pthread_join(state.thread, NULL);
-        state.runs = false;
-    }
-    handover_end();
+    if (!state.runs)
+        return;
+    work_end();
+    pthread_join(state.thread, NULL);
+    state.runs = false;
 }
 
 void progress_thread_pause(void)

@@ -85,18 +85,6 @@ static void refuse_later(const struct arrival *arrival, struct inbound *kept,
     *refused = inbound;
 }
 
-static void refused_answer(struct inbound *refused)
-{
-    while (refused) {
-        struct inbound *next = refused->next;
-        refused->next = NULL;
-        inbound_refuse(refused);
-        refused = next;
-    }
-}
-
-/* With the peer's lock held, these three. Finds the receive for an arrival, or keeps it; `kept`:
- * the inbound that holds it already, or null. */
 static struct recv_request *order_deliver(struct arrival *arrival, struct inbound *kept,
                                           struct order_rest *rest)
 {
@@ -194,7 +182,7 @@ static void order_finish(struct order_rest *rest)
     if (OPAL_UNLIKELY(rest->ready != NULL))
         ready_take(rest->ready);
     if (OPAL_UNLIKELY(rest->refused != NULL))
-        refused_answer(rest->refused);
+        inbounds_refuse(rest->refused);
 }
 
 void message_arrived(struct arrival *arrival)

@@ -109,7 +109,7 @@ static int departure_fail(struct pending *pending)
     struct departure *departure =
         (struct departure *) ((char *) pending - offsetof(struct departure, pending));
     int status = departure->status;
-    lane_failed(departure->lane, "could not deliver a message that it had accepted", status);
+    lane_events.failed(departure->lane, "could not deliver a message that it had accepted", status);
     departure_end(departure, status);
     return OMPI_SUCCESS;
 }
@@ -242,7 +242,7 @@ static int descriptor_send(struct lane *lane, uint8_t tag, mca_btl_base_descript
     if (rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE || lane->extension)
         lane->btl->btl_free(lane->btl, descriptor);
     if (rc == OPAL_ERR_UNREACH && lane->returns) { /* by another one */
-        lane_failed(lane, "could not send a message", rc);
+        lane_events.failed(lane, "could not send a message", rc);
         return LANE_AGAIN;
     }
     return rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE ? LANE_AGAIN : rc;
@@ -358,11 +358,6 @@ int lane_send_plain(struct lane *lane, const void *bytes, size_t length, lane_le
     return lane_send_immediately(lane, bytes, length) == LANE_LEFT
                ? LANE_LEFT
                : lane_send_tagged(lane, WIRE_TAG, bytes, length, left, owner);
-}
-
-void lane_try(struct lane *lane)
-{
-    lane_events.unproven(lane);
 }
 
 bool lane_can(const struct lane *lane, enum multilane_capability capability)
@@ -501,16 +496,25 @@ void lane_deregister(struct registration *registration)
     registration->handle = NULL;
 }
 
-uint32_t lane_number(const mca_btl_base_module_t *btl)
+mca_btl_base_module_t *btl_next(const mca_btl_base_module_t *at)
 {
     mca_btl_base_selected_module_t *selected;
-    uint32_t number = 0;
+    bool is_behind = !at;
     OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
     {
-        if (selected->btl_module == btl || number == DRAIN_LANES)
-            break;
-        number++;
+        if (is_behind)
+            return selected->btl_module;
+        is_behind = selected->btl_module == at;
     }
+    return NULL;
+}
+
+uint32_t lane_number(const mca_btl_base_module_t *btl)
+{
+    uint32_t number = 0;
+    for (const mca_btl_base_module_t *at = btl_next(NULL); at && at != btl && number < DRAIN_LANES;
+         at = btl_next(at))
+        number++;
     return number;
 }
 

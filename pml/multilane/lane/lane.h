@@ -12,44 +12,17 @@
 #include "base/pending.h"
 #include "wire/wire.h"
 
-/* What the BTLs of Multilane offer beyond Open MPI's interface. */
-
-/* The extension of a BTL of ours; null for a stock BTL. */
-const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl);
-/* By the BTL's name, without a module: outside of jobs. Null also if the BTL is not loaded. */
-const struct multilane_extension *lane_extension_named(const char *btl);
-
-/* Do messages pass through connections of the kernel? Then what the start measures of one holds. */
-bool btl_is_of_sockets(const mca_btl_base_module_t *btl);
-
-/* Departures: bytes that a lane has accepted and that are still in this process. When they
- * leave, the owner is told, exactly once. The BTL's callback names a departure by its handle, so
- * a second callback finds nothing: tcp may call back after it has returned an error, or after
- * the peer is lost. */
-
 struct lane;
 struct peer;
 
-/* Tells the owner, once, that the bytes have left, or, with an error, that they never will. It
- * may send and complete requests; the caller holds no lock of the PML. */
-typedef void (*lane_left)(void *owner, int status);
-
-void departures_init(void);
-void departures_fini(void);
-
-/* The peer is lost: tells the owners of all departures to it, with an error; but not of those in
- * place, which lane_close ends. No lock is held. */
-void departures_lost(const struct peer *peer);
-
-/* Reports of failed lanes to the layers above, which set this table once, before there are
- * lanes. */
-
-struct lane;
-
-/* Any thread may call these, also in a callback of a BTL. They only mark the failure; progress
- * acts on it. */
+/* Reports of failed lanes to the layers above, which set this table once, before there are lanes.
+ * Any thread may call these, also in a callback of a BTL. They only mark the failure; progress acts
+ * on it.
+ */
 struct lane_events {
-    void (*lane_failed)(struct lane *lane, const char *what, int rc);
+    /* A lane to a known peer failed while doing `what`, with Open MPI's error `rc`; or a BTL toward
+     * an unknown process. */
+    void (*failed)(struct lane *lane, const char *what, int rc);
     void (*btl_failed)(mca_btl_base_module_t *btl, const char *what, int rc);
     /* Something is to go by a lane that has not been proven to lead to its peer. */
     void (*unproven)(struct lane *lane);
@@ -62,19 +35,9 @@ struct lane_events {
 
 extern __attribute__((visibility("hidden"))) struct lane_events lane_events;
 
-/* A lane to a known peer failed while doing `what`, with Open MPI's error `rc`. */
-static inline void lane_failed(struct lane *lane, const char *what, int rc)
-{
-    lane_events.lane_failed(lane, what, rc);
-}
-
-/* A BTL failed toward an unknown process. */
-static inline void btl_failed(mca_btl_base_module_t *btl, const char *what, int rc)
-{
-    lane_events.btl_failed(btl, what, rc);
-}
-
-struct peer;
+/* Tells the owner, once, that the bytes have left, or, with an error, that they never will. It
+ * may send and complete requests; the caller holds no lock of the PML. */
+typedef void (*lane_left)(void *owner, int status);
 
 /* The measured speed of a lane for striped data. stripe.c and control.c read and write it, all
  * relaxed: each member is a number of its own, written by threads that send or read on the lane. An
@@ -300,11 +263,6 @@ static inline const char *lane_name(const struct lane *lane)
     return lane_name_of(lane->btl);
 }
 
-static inline size_t lane_largest_send(const struct lane *lane)
-{
-    return lane->largest;
-}
-
 static inline bool lane_sends(const struct lane *lane)
 {
     return lane->flags & MCA_BTL_FLAGS_SEND;
@@ -345,6 +303,10 @@ static inline bool lane_is_worse(const struct lane *lane)
     return atomic_load_explicit(&lane->is_worse, memory_order_relaxed);
 }
 
+/* The modules of this job, one after the other: the first one (null), or the one behind `at`. Null:
+ * no more. */
+mca_btl_base_module_t *btl_next(const mca_btl_base_module_t *at);
+
 /* The module's number among those of this process; DRAIN_LANES: none, there are too many. */
 uint32_t lane_number(const mca_btl_base_module_t *btl);
 
@@ -354,9 +316,6 @@ bool lane_is_to_drain(const mca_btl_base_module_t *btl);
 /* Of a lane with an extension. */
 bool lane_can(const struct lane *lane, enum multilane_capability capability);
 
-/* Tries whether it leads to the peer. */
-void lane_try(struct lane *lane);
-
 /* Does it take its part of a message now? One that was not needed before is tried from now on. */
 static inline bool lane_carries(struct lane *lane)
 {
@@ -364,7 +323,7 @@ static inline bool lane_carries(struct lane *lane)
         return false;
     if (OPAL_LIKELY(lane_state(lane) != LANE_UNPROVEN))
         return true;
-    lane_try(lane);
+    lane_events.unproven(lane);
     return false;
 }
 
@@ -426,5 +385,27 @@ static inline size_t lane_key_length(const struct lane *lane)
 {
     return lane->btl->btl_register_mem ? lane->btl->btl_registration_handle_size : 0;
 }
+
+/* --- departures ---------------------------------------------------------------------------------
+ * Bytes that a lane has accepted and that are still in this process. When they leave, the owner is
+ * told, exactly once. The BTL's callback names a departure by its handle, so a second callback
+ * finds nothing: tcp may call back after it has returned an error, or after the peer is lost. */
+
+void departures_init(void);
+void departures_fini(void);
+
+/* The peer is lost: tells the owners of all departures to it, with an error; but not of those in
+ * place, which lane_close ends. No lock is held. */
+void departures_lost(const struct peer *peer);
+
+/* --- what the BTLs of Multilane offer beyond Open MPI's interface ----------------------------- */
+
+/* The extension of a BTL of ours; null for a stock BTL. */
+const struct multilane_extension *lane_extension_of(const mca_btl_base_module_t *btl);
+/* By the BTL's name, without a module: outside of jobs. Null also if the BTL is not loaded. */
+const struct multilane_extension *lane_extension_named(const char *btl);
+
+/* Do messages pass through connections of the kernel? Then what the start measures of one holds. */
+bool btl_is_of_sockets(const mca_btl_base_module_t *btl);
 
 #endif

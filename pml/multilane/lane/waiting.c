@@ -45,6 +45,7 @@
 #define SLEEP_RINGED_US 10000u /* where all that can come wakes */
 
 struct waiting waiting;
+_Atomic uint32_t looks;
 
 static struct {
     _Atomic bool installed; /* relaxed: one thread installs */
@@ -247,19 +248,17 @@ bool waiting_nap(uint32_t microseconds)
 /* Which of the job's BTLs sleeps, and whether what comes over any other wakes it. */
 static void sleeper_find(void)
 {
-    mca_btl_base_selected_module_t *selected;
 
     state.sleeper = state.rouser = NULL;
     /* What another thread leaves to progress does not wake. */
     state.all_wake = !opal_using_threads();
-    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
-    {
-        const struct multilane_extension *extension = lane_extension_of(selected->btl_module);
+    for (mca_btl_base_module_t *btl = btl_next(NULL); btl; btl = btl_next(btl)) {
+        const struct multilane_extension *extension = lane_extension_of(btl);
         if (extension && extension->sleep)
             state.sleeper = extension;
         else if (extension && extension->rouse_by && extension->rouse_by(rouse))
             state.rouser = extension;
-        else if (strcmp(lane_name_of(selected->btl_module), "self") != 0)
+        else if (strcmp(lane_name_of(btl), "self") != 0)
             state.all_wake = false;
     }
 }
@@ -277,11 +276,9 @@ static void install(void)
 /* Tells our lanes where they see whether a call waits. */
 static void lanes_follow(const _Atomic uint32_t *waits)
 {
-    mca_btl_base_selected_module_t *selected;
 
-    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
-    {
-        const struct multilane_extension *extension = lane_extension_of(selected->btl_module);
+    for (mca_btl_base_module_t *btl = btl_next(NULL); btl; btl = btl_next(btl)) {
+        const struct multilane_extension *extension = lane_extension_of(btl);
         if (extension && extension->waits_at)
             extension->waits_at(waits);
     }
@@ -321,26 +318,4 @@ void waiting_end(void)
         (void) state.rouser->rouse_by(NULL);
     atomic_store_explicit(&waiting.shares, false, memory_order_relaxed);
     atomic_store_explicit(&waiting.counts, false, memory_order_relaxed);
-}
-
-/* --- looks that found nothing ----------------------------------------------------------------- */
-
-/* Counts the rounds of progress. */
-
-_Atomic uint32_t looks;
-
-static int looks_progress(void)
-{
-    looks_add();
-    return 0;
-}
-
-void looks_begin(void)
-{
-    opal_progress_register(looks_progress);
-}
-
-void looks_end(void)
-{
-    opal_progress_unregister(looks_progress);
 }

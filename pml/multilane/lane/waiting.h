@@ -127,10 +127,6 @@ bool waiting_nap(uint32_t microseconds);
 
 extern __attribute__((visibility("hidden"))) _Atomic uint32_t looks;
 
-/* Counts the rounds of Open MPI's progress as well. */
-void looks_begin(void);
-void looks_end(void);
-
 /* Relaxed, all: a number of its own. Where two threads look at once one look may be lost, which
  * only makes them fewer. */
 static inline void looks_add(void)

@@ -40,11 +40,9 @@ static void describe(char *text, size_t size, mca_btl_base_module_t *btl, ompi_p
                  "multilane: lane %s to %s %s: %s. What it carried may be lost, and no other lane "
                  "takes over (of several of sock and verbs one does, with pml_multilane_failover "
                  "1), so that process counts as failed.",
-                 btl->btl_component->btl_version.mca_component_name,
-                 compat_proc_name(&proc->super).text, what, why);
+                 lane_name_of(btl), compat_proc_name(&proc->super).text, what, why);
     else
-        snprintf(text, size, "multilane: lane %s %s: %s.",
-                 btl->btl_component->btl_version.mca_component_name, what, why);
+        snprintf(text, size, "multilane: lane %s %s: %s.", lane_name_of(btl), what, why);
 }
 
 static void errors_of_lane(struct lane *lane, const char *what, int rc)
@@ -134,7 +132,7 @@ void errors_peer_gave_up(struct peer *peer)
 
 void errors_begin(void)
 {
-    lane_events = (struct lane_events){.lane_failed = errors_of_lane,
+    lane_events = (struct lane_events){.failed = errors_of_lane,
                                        .btl_failed = errors_of_btl,
                                        .unproven = lane_watch,
                                        .returned = control_returned};

@@ -148,10 +148,8 @@ void lane_watch(struct lane *lane)
 struct liveness *_Atomic schedule_first;
 
 static struct {
-    opal_mutex_t lock; /* guards schedule_first; a leaf */
-    int (*progress)(void);
+    opal_mutex_t lock;          /* guards schedule_first; a leaf */
     _Atomic uint64_t active_ns; /* written by the thread in watch.c, read by all */
-    _Atomic bool listens;       /* registered with opal_progress */
     _Atomic bool begun;
 } schedule;
 
@@ -191,22 +189,13 @@ struct liveness *schedule_take(void)
     return all;
 }
 
-void schedule_init(int (*progress)(void))
+void schedule_init(void)
 {
     OBJ_CONSTRUCT(&schedule.lock, opal_mutex_t);
-    schedule.progress = progress;
-}
-
-void schedule_listen(void)
-{
-    if (!atomic_exchange_explicit(&schedule.listens, true,
-                                  memory_order_relaxed)) /* once is enough */
-        opal_progress_register(schedule.progress);
 }
 
 void schedule_begin(void)
 {
-    schedule_listen();
     atomic_store_explicit(&schedule.begun, true, memory_order_relaxed); /* schedule_has_begun */
 }
 
@@ -217,9 +206,6 @@ bool schedule_has_begun(void)
 
 void schedule_fini(void)
 {
-    if (atomic_load_explicit(&schedule.listens, memory_order_relaxed))
-        opal_progress_unregister(schedule.progress);
-    atomic_init(&schedule.listens, false);
     atomic_init(&schedule.begun, false);
     atomic_init(&schedule_first, NULL);
     OBJ_DESTRUCT(&schedule.lock);

@@ -81,12 +81,9 @@ static inline bool schedule_has_any(void)
     return atomic_load_explicit(&schedule_first, memory_order_relaxed) != NULL;
 }
 
-/* `progress` is the function to register with opal_progress. */
-void schedule_init(int (*progress)(void));
+void schedule_init(void);
 void schedule_fini(void);
-/* Registers it, though none was added yet. */
-void schedule_listen(void);
-/* The same, and schedule_has_begun is true from now on. */
+/* From now on progress looks, though none was added yet. */
 void schedule_begin(void);
 bool schedule_has_begun(void);
 

@@ -32,8 +32,4 @@ bool handover_take(loss_function lost, ompi_proc_t *proc, const char *sentence);
 void handover_is_progress_thread(void);
 bool handover_in_progress_thread(void);
 
-/* Call before the progress thread starts, and after it has ended. */
-void handover_begin(void);
-void handover_end(void);
-
 #endif

@@ -81,6 +81,8 @@ static uint64_t suspect_ns(void)
 
 /* --- one look at one peer --------------------------------------------------------------------- */
 
+_Static_assert(MODEL_LANES_MAX <= 32, "a bit for each lane");
+
 /* What to do once the lock is released. */
 struct look {
     uint64_t now;
@@ -88,9 +90,9 @@ struct look {
     bool suspected; /* it is asked the first time since it answered */
     bool is_lost;
     bool keep;
-    uint64_t ask_lanes; /* bit i: ask on lane i; lanes from 64 on are not asked */
-    uint64_t renew_lanes;
-    uint64_t note_lanes; /* their other ends are told that they are broken */
+    uint32_t ask_lanes; /* bit i: ask on lane i */
+    uint32_t renew_lanes;
+    uint32_t note_lanes; /* their other ends are told that they are broken */
     uint32_t ask;
     char why[160];
 };
@@ -112,11 +114,55 @@ static bool is_quiet(const struct lane *lane)
     return lane_quiet_ms(lane) * MILLISECOND >= suspect_ns() / 2;
 }
 
+static bool any_lane(const struct peer *peer, bool (*is)(const struct lane *lane))
+{
+    for (int i = 0; i < peer_lane_count(peer); i++)
+        if (is(&peer->lanes[i]))
+            return true;
+    return false;
+}
+
+static bool is_up_and_quiet(const struct lane *lane)
+{
+    return lane->returns && lane_is_up(lane) && is_quiet(lane);
+}
+
+/* It may not have returned all of its messages yet. */
+static bool is_broken(const struct lane *lane)
+{
+    return lane->returns && lane_state(lane) == LANE_BROKEN;
+}
+
+static bool is_left(const struct lane *lane)
+{
+    return lane_sends(lane) && lane_state(lane) != LANE_BROKEN;
+}
+
+/* May a broken one be made anew without another one? */
+static bool may_return(const struct lane *lane)
+{
+    return lane->returns && lane_can(lane, MULTILANE_CAN_RENEW);
+}
+
+static bool is_usable(const struct lane *lane)
+{
+    return lane_is_up(lane) && lane_sends(lane);
+}
+
+/* Such a lane notices itself when the peer is gone. */
+static bool never_breaks(const struct lane *lane)
+{
+    return lane_sends(lane) && !lane_may_break(lane);
+}
+
+static bool has_to_be_asked(const struct peer *peer)
+{
+    return any_lane(peer, is_up_and_quiet) || any_lane(peer, is_broken);
+}
+
 static void lane_ask(struct liveness *liveness, struct lane *lane, struct look *look)
 {
-    if (lane->index >= 64)
-        return;
-    look->ask_lanes |= UINT64_C(1) << lane->index;
+    look->ask_lanes |= UINT32_C(1) << lane->index;
     /* Another one is never silent: its answer only shows that the peer is there. */
     if (tells_quiet(lane) && !lane->health.asked) {
         lane->health.asked = liveness->ask;
@@ -131,61 +177,14 @@ static void ask_all(struct liveness *liveness, struct look *look)
     ask_next(liveness);
     liveness->asked_ns = look->now;
     for (int i = 0; i < peer_lane_count(liveness->peer); i++)
-        if (lane_is_up(&liveness->peer->lanes[i]) && lane_sends(&liveness->peer->lanes[i]))
+        if (is_usable(&liveness->peer->lanes[i]))
             lane_ask(liveness, &liveness->peer->lanes[i], look);
-}
-
-static bool any_lane_is_quiet(const struct peer *peer)
-{
-    for (int i = 0; i < peer_lane_count(peer); i++)
-        if (peer->lanes[i].returns && lane_is_up(&peer->lanes[i]) && is_quiet(&peer->lanes[i]))
-            return true;
-    return false;
-}
-
-/* One that may not have returned all of its messages yet. */
-static bool any_lane_is_broken(const struct peer *peer)
-{
-    for (int i = 0; i < peer_lane_count(peer); i++)
-        if (peer->lanes[i].returns && lane_state(&peer->lanes[i]) == LANE_BROKEN)
-            return true;
-    return false;
-}
-
-static bool has_to_be_asked(const struct peer *peer)
-{
-    return any_lane_is_quiet(peer) || any_lane_is_broken(peer);
-}
-
-static bool any_lane_left(const struct peer *peer)
-{
-    for (int i = 0; i < peer_lane_count(peer); i++)
-        if (lane_sends(&peer->lanes[i]) && lane_state(&peer->lanes[i]) != LANE_BROKEN)
-            return true;
-    return false;
-}
-
-/* May a broken one be made anew without another one? */
-static bool any_lane_may_return(const struct peer *peer)
-{
-    for (int i = 0; i < peer_lane_count(peer); i++)
-        if (peer->lanes[i].returns && lane_can(&peer->lanes[i], MULTILANE_CAN_RENEW))
-            return true;
-    return false;
-}
-
-static bool any_lane_is_up(const struct peer *peer)
-{
-    for (int i = 0; i < peer_lane_count(peer); i++)
-        if (lane_is_up(&peer->lanes[i]) && lane_sends(&peer->lanes[i]))
-            return true;
-    return false;
 }
 
 static void look_ask(struct liveness *liveness, struct look *look)
 {
     if (!has_to_be_asked(liveness->peer)) {
-        if (any_lane_is_up(liveness->peer)) /* what is under way moves: that answers, too */
+        if (any_lane(liveness->peer, is_usable)) /* what is under way moves: that answers, too */
             liveness->waited_ns = liveness->alive_ns;
         return;
     }
@@ -194,7 +193,7 @@ static void look_ask(struct liveness *liveness, struct look *look)
         liveness->waited_ns = look->now;
     if (look->now - liveness->asked_ns >= suspect_ns() / 2) {
         look->suspected =
-            any_lane_is_quiet(liveness->peer) && liveness->asked_ns <= liveness->alive_ns;
+            any_lane(liveness->peer, is_up_and_quiet) && liveness->asked_ns <= liveness->alive_ns;
         ask_all(liveness, look);
     }
 }
@@ -209,7 +208,7 @@ static void look_unproven(struct liveness *liveness, struct lane *lane, struct l
         return;
     }
     look->keep = true;
-    if (!any_lane_is_up(liveness->peer))
+    if (!any_lane(liveness->peer, is_usable))
         mine->contrast_ns = 0;
     else if (mine->contrast_ns == 0)
         mine->contrast_ns = look->now;
@@ -221,8 +220,8 @@ static void look_unproven(struct liveness *liveness, struct lane *lane, struct l
  * carries, all wait for it. */
 static uint64_t renew_after_ns(const struct lane *lane)
 {
-    return lane_is_tried(lane) || !any_lane_is_up(lane->peer) ? suspect_ns() / 4
-                                                              : RENEW_AFTER * suspect_ns();
+    return lane_is_tried(lane) || !any_lane(lane->peer, is_usable) ? suspect_ns() / 4
+                                                                   : RENEW_AFTER * suspect_ns();
 }
 
 static void look_lane(struct liveness *liveness, struct lane *lane, struct look *look)
@@ -253,15 +252,15 @@ static void look_lane(struct liveness *liveness, struct lane *lane, struct look 
         }
     }
     /* Also where only silent lanes are left, or none: they may never come back. */
-    if (lane_state(lane) == LANE_BROKEN && lane->returns && lane->index < 64) {
+    if (lane_state(lane) == LANE_BROKEN && lane->returns) {
         look->keep = true;
         if (look->now - mine->noted_ns >= NOTE_NS) {
             mine->noted_ns = look->now;
-            look->note_lanes |= UINT64_C(1) << lane->index;
+            look->note_lanes |= UINT32_C(1) << lane->index;
         }
         if (look->now - mine->asked_ns >= renew_after_ns(lane)) {
             mine->asked_ns = look->now;
-            look->renew_lanes |= UINT64_C(1) << lane->index;
+            look->renew_lanes |= UINT32_C(1) << lane->index;
         }
     }
     look->lanes_changed |= mine->has_changed;
@@ -271,14 +270,14 @@ static void look_lane(struct liveness *liveness, struct lane *lane, struct look 
  */
 static void look_lost(struct liveness *liveness, struct look *look)
 {
-    if (!any_lane_left(liveness->peer) && !any_lane_may_return(liveness->peer)) {
+    if (!any_lane(liveness->peer, is_left) && !any_lane(liveness->peer, may_return)) {
         look->is_lost = true;
         snprintf(look->why, sizeof(look->why), "no lane is left");
         return;
     }
     if (liveness->waited_ns <= liveness->alive_ns)
         return; /* no question is open */
-    if (look->now - liveness->waited_ns < lost_ns() || any_lane_is_up(liveness->peer))
+    if (look->now - liveness->waited_ns < lost_ns() || any_lane(liveness->peer, is_usable))
         return;
     look->is_lost = true;
     snprintf(look->why, sizeof(look->why), "no lane answered for %d s (pml_multilane_lost_s)",
@@ -299,8 +298,8 @@ static void look_at(struct liveness *liveness, struct look *look)
 
 static const char *change_for_worse(const struct peer *peer)
 {
-    return any_lane_left(peer) ? "is left out, and what it carried goes over the other lanes"
-           : any_lane_may_return(peer)
+    return any_lane(peer, is_left) ? "is left out, and what it carried goes over the other lanes"
+           : any_lane(peer, may_return)
                ? "is left out, and messages wait until it works again (pml_multilane_lost_s)"
                : "is left out";
 }
@@ -340,38 +339,15 @@ static void act_on_changes(struct liveness *liveness)
     }
 }
 
-/* Makes lanes anew. They are silent then, and asked from now on. */
-static void renew_lanes(struct liveness *liveness, uint64_t lanes)
+/* Makes the lane anew. It is silent then, and asked from now on. */
+static void lane_renew_silent(struct liveness *liveness, struct lane *lane)
 {
-    struct peer *peer = liveness->peer;
-    for (int i = 0; i < peer_lane_count(peer) && i < 64; i++) {
-        struct lane *lane = &peer->lanes[i];
-        if (!(lanes >> i & 1) || !lane_renew(lane))
-            continue;
-        OPAL_THREAD_LOCK(&liveness->lock);
-        atomic_store_explicit(&lane->health.state, LANE_SILENT,
-                              memory_order_relaxed); /* lane_state */
-        lane->health.asked_ns = 0;
-        OPAL_THREAD_UNLOCK(&liveness->lock);
-    }
-}
-
-static void send_notes(struct liveness *liveness, uint64_t lanes)
-{
-    struct peer *peer = liveness->peer;
-    for (int i = 0; i < peer_lane_count(peer) && i < 64; i++)
-        if (lanes >> i & 1)
-            note_send(&peer->lanes[i]);
-}
-
-static void send_questions(struct liveness *liveness, const struct look *look)
-{
-    struct peer *peer = liveness->peer;
-    for (int i = 0; i < peer_lane_count(peer) && i < 64; i++) {
-        struct wire_ask ask = {.number = look->ask};
-        if (look->ask_lanes >> i & 1) /* without room now: asked again later */
-            control_send_bare(&peer->lanes[i], WIRE_ASK, &ask, sizeof(ask));
-    }
+    if (!lane_renew(lane))
+        return;
+    OPAL_THREAD_LOCK(&liveness->lock);
+    atomic_store_explicit(&lane->health.state, LANE_SILENT, memory_order_relaxed); /* lane_state */
+    lane->health.asked_ns = 0;
+    OPAL_THREAD_UNLOCK(&liveness->lock);
 }
 
 /* Does what `look` says. No lock is held. */
@@ -386,12 +362,16 @@ static void look_act(struct liveness *liveness, const struct look *look)
         peer_lost(liveness->peer, look->why);
         return;
     }
-    if (look->note_lanes) /* before what waits for the fence is sent again */
-        send_notes(liveness, look->note_lanes);
-    if (look->renew_lanes)
-        renew_lanes(liveness, look->renew_lanes);
-    if (look->ask_lanes)
-        send_questions(liveness, look);
+    const struct wire_ask ask = {.number = look->ask};
+    for (int i = 0; i < peer_lane_count(liveness->peer); i++) {
+        struct lane *lane = &liveness->peer->lanes[i];
+        if (look->note_lanes >> i & 1) /* before what waits for the fence is sent again */
+            note_send(lane);
+        if (look->renew_lanes >> i & 1)
+            lane_renew_silent(liveness, lane);
+        if (look->ask_lanes >> i & 1) /* without room now: asked again later */
+            control_send_bare(lane, WIRE_ASK, &ask, sizeof(ask));
+    }
 }
 
 /* True: look again. */
@@ -419,14 +399,6 @@ struct unmet {
     int count;
 };
 
-static bool may_break(const struct peer *peer)
-{
-    for (int i = 0; i < peer_lane_count(peer); i++)
-        if (lane_may_break(&peer->lanes[i]))
-            return true;
-    return false;
-}
-
 static void unmet_note(struct unmet *unmet, const struct mca_pml_comm_t *comm, int32_t source)
 {
     if (source < 0 || (uint32_t) source >= comm->size || unmet->count == UNMET_MAX)
@@ -435,7 +407,7 @@ static void unmet_note(struct unmet *unmet, const struct mca_pml_comm_t *comm, i
         return; /* known as dead: the receive will end with that */
     opal_process_name_t name = ompi_group_get_proc_name(comm->ompi->c_remote_group, source);
     const struct peer *peer = peer_find(name);
-    if (!peer || (may_break(peer) && !liveness_find(peer)))
+    if (!peer || (any_lane(peer, lane_may_break) && !liveness_find(peer)))
         unmet->names[unmet->count++] = name;
 }
 
@@ -465,7 +437,7 @@ static void unmet_senders_meet(void)
         struct peer *peer = peer_contact(unmet.names[i], NULL);
         if (peer && !peer_is_reachable(peer))
             peer_lost(peer, "no lane reaches it, and a receive or probe waits for it");
-        else if (peer && may_break(peer))
+        else if (peer && any_lane(peer, lane_may_break))
             (void) liveness_of(peer); /* so that watch.c looks at the peer */
     }
 }
@@ -495,15 +467,6 @@ static bool is_forgotten(struct liveness *liveness, uint64_t now)
     return is_forgotten;
 }
 
-/* Another one notices itself when the peer is gone. */
-static bool every_lane_may_break(const struct peer *peer)
-{
-    for (int i = 0; i < peer_lane_count(peer); i++)
-        if (lane_sends(&peer->lanes[i]) && !lane_may_break(&peer->lanes[i]))
-            return false;
-    return true;
-}
-
 /* A process that only receives has nothing under way. Where errors end the job, the sender notices
  * and ends it. Where errors are returned, the receiver has to ask. */
 static void quiet_look(struct peer *peer, uint64_t now)
@@ -519,7 +482,7 @@ static void quiet_look(struct peer *peer, uint64_t now)
         OPAL_THREAD_UNLOCK(&liveness->lock);
         return;
     }
-    bool asks = quiet && every_lane_may_break(peer) && lost_would_be_returned(peer);
+    bool asks = quiet && !any_lane(peer, never_breaks) && lost_would_be_returned(peer);
     OPAL_THREAD_LOCK(&liveness->lock);
     if (!liveness->lost && peer_lane_count(peer) > 0) {
         if (asks && liveness->waited_ns <= liveness->alive_ns)
@@ -587,8 +550,7 @@ static bool is_skipped(void)
 static __attribute__((noinline)) void look(void)
 {
     /* Acquire and release: the next thread inside sees what this one wrote. */
-    if (!schedule_has_begun() ||
-        atomic_exchange_explicit(&watch.inside, true, memory_order_acquire))
+    if (atomic_exchange_explicit(&watch.inside, true, memory_order_acquire))
         return;
     watch_all();
     atomic_store_explicit(&watch.inside, false, memory_order_release);
@@ -597,7 +559,7 @@ static __attribute__((noinline)) void look(void)
 int watch_progress(void)
 {
     /* Without the lock: the next call sees what is added now. */
-    if (!is_skipped() || schedule_has_any())
+    if (schedule_has_begun() && (!is_skipped() || schedule_has_any()))
         look();
     return 0;
 }

@@ -11,7 +11,7 @@
  */
 void watch_met(struct peer *peer);
 
-/* Called by opal_progress and the progress thread. */
+/* Called by progress. */
 int watch_progress(void);
 
 #endif

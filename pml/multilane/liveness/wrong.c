@@ -136,5 +136,5 @@ void wrong_is_lost(struct peer *peer, mca_btl_base_module_t *btl, size_t bytes)
     if (peer)
         peer_lost(peer, why);
     else
-        btl_failed(btl, why, OMPI_ERR_UNREACH);
+        lane_events.btl_failed(btl, why, OMPI_ERR_UNREACH);
 }

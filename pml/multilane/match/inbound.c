@@ -162,7 +162,7 @@ void inbound_reject(mca_btl_base_module_t *btl, const char *what, uint64_t value
     if (atomic_fetch_add_explicit(&multilane.bad_headers, 1, memory_order_relaxed) != 0)
         return; /* printed and acted on at the first one */
     snprintf(text, sizeof(text), "received %s (%llu)", what, (unsigned long long) value);
-    btl_failed(btl, text, OMPI_ERR_BAD_PARAM);
+    lane_events.btl_failed(btl, text, OMPI_ERR_BAD_PARAM);
 }
 
 size_t arrival_copy(const struct arrival *arrival, unsigned char *to)
@@ -240,13 +240,11 @@ struct inbound *inbound_keep(const struct arrival *arrival)
 
 struct inbound *inbound_refusal(const struct arrival *arrival)
 {
-    struct inbound *inbound = inbound_new();
-    if (!inbound) {
-        say_no_memory(sizeof(*inbound));
-        return NULL;
-    }
-    inbound->arrival = *arrival;
-    inbound->arrival.type = WIRE_EAGER;
+    struct arrival bare = *arrival;
+    bare.type = WIRE_PART; /* no payload is kept */
+    struct inbound *inbound = inbound_keep(&bare);
+    if (inbound)
+        inbound->arrival.type = WIRE_EAGER;
     return inbound;
 }
 
@@ -441,13 +439,18 @@ void inbound_refuse_sender(struct peer *peer, struct wire_handle sender)
     control_send(peer_control_lane(peer), WIRE_NACK, &nack, sizeof(nack));
 }
 
-void inbound_refuse(struct inbound *inbound)
+void inbounds_refuse(struct inbound *refused)
 {
-    struct peer *peer = inbound->arrival.peer;
-    struct wire_handle sender = inbound->arrival.sender;
-    inbound_drop(inbound);
-    if (handle_is_set(sender))
-        inbound_refuse_sender(peer, sender);
+    while (refused) {
+        struct inbound *next = refused->next;
+        struct peer *peer = refused->arrival.peer;
+        struct wire_handle sender = refused->arrival.sender;
+        refused->next = NULL;
+        inbound_drop(refused);
+        if (handle_is_set(sender))
+            inbound_refuse_sender(peer, sender);
+        refused = next;
+    }
 }
 
 /* --- rests on offer --------------------------------------------------------------------------- */

@@ -159,8 +159,8 @@ void inbound_unhold(struct inbound *inbound);
 /* Appends it to the unexpected queue. With the communicator's lock held. */
 void inbound_enqueue(struct mca_pml_comm_t *comm, struct inbound *inbound);
 
-/* Refuses a message: its sender gets a NACK, if it waits for an answer. */
-void inbound_refuse(struct inbound *inbound);
+/* Refuses messages, linked by `next`: their senders get a NACK, if they wait for an answer. */
+void inbounds_refuse(struct inbound *refused);
 void inbound_refuse_sender(struct peer *peer, struct wire_handle sender);
 
 /* A receive ends early: drops the parts of its message that still arrive. False: it has none, or

@@ -27,7 +27,6 @@ struct slot_queue {
 };
 
 static struct {
-    _Atomic bool is_registered; /* opal_progress calls staging_progress */
     _Atomic uint32_t under_way; /* copies; a hint, read without the lock */
 
     opal_mutex_t lock; /* guards all below */
@@ -214,13 +213,6 @@ int staging_progress(void)
     return ended;
 }
 
-void staging_listen(void)
-{
-    if (!atomic_exchange_explicit(&staging.is_registered, true,
-                                  memory_order_relaxed)) /* once is enough */
-        opal_progress_register(staging_progress);
-}
-
 driver_result slot_copy(struct slot *slot, const struct view *view, enum copy_direction direction,
                         void (*done)(struct slot *slot, driver_result result))
 {
@@ -239,7 +231,6 @@ driver_result slot_copy(struct slot *slot, const struct view *view, enum copy_di
     if (copier->index >= staging.used)
         staging.used = copier->index + 1;
     OPAL_THREAD_UNLOCK(&staging.lock);
-    staging_listen();
     return result;
 }
 
@@ -280,9 +271,6 @@ static void pool_free(uint8_t pool)
 
 void staging_fini(void)
 {
-    if (atomic_load_explicit(&staging.is_registered, memory_order_relaxed))
-        opal_progress_unregister(staging_progress);
-    atomic_init(&staging.is_registered, false);
     copiers_check();
     for (uint8_t pool = 0; pool < POOLS; pool++)
         pool_free(pool);

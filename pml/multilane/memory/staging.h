@@ -47,10 +47,8 @@ driver_result slot_copy(struct slot *slot, const struct view *view, enum copy_di
  * False: there was none. */
 bool slots_await(struct copier *copier, enum copy_direction direction, const void *owner);
 
-/* Handles ended copies; returns how many. opal_progress calls it. */
+/* Handles ended copies; returns how many. Progress calls it. */
 int staging_progress(void);
-/* Registers it with opal_progress now, not with the first copy. */
-void staging_listen(void);
 
 /* Copies the whole message to the slot and waits. */
 driver_result slot_read(struct slot *slot, const struct view *view);

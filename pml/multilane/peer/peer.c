@@ -112,7 +112,7 @@ struct lane *peer_lane_for(struct peer *peer, size_t length)
 struct lane *peer_lane_instead(struct lane *lane, size_t length)
 {
     if (lane_state(lane) == LANE_UNPROVEN)
-        lane_try(lane);
+        lane_events.unproven(lane);
     return peer_lane_for(lane->peer, length);
 }
 

@@ -280,17 +280,15 @@ static void describe_module(mca_btl_base_module_t *btl, struct model_lane *out)
 
 void attributes_publish(struct record_ends *ends)
 {
-    mca_btl_base_selected_module_t *selected;
     memset(ends, 0, sizeof(*ends));
     ends->local_ranks = (uint32_t) ompi_process_info.num_local_peers + 1;
-    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
-    {
+    for (mca_btl_base_module_t *btl = btl_next(NULL); btl; btl = btl_next(btl)) {
         struct model_lane lane;
         uint32_t i = 0;
-        if (strcmp(lane_name_of(selected->btl_module), "self") == 0)
+        if (strcmp(lane_name_of(btl), "self") == 0)
             continue;
-        describe_module(selected->btl_module, &lane);
-        const struct record_lane record = record_of_lane(lane_name_of(selected->btl_module), &lane);
+        describe_module(btl, &lane);
+        const struct record_lane record = record_of_lane(lane_name_of(btl), &lane);
         while (i < ends->lane_count && strcmp(ends->lanes[i].name, record.name) != 0)
             i++;
         if (i < ends->lane_count)

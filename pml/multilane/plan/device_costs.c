@@ -77,12 +77,11 @@ static struct {
     /* Bits: devices of this process, by the driver's number, set under the lock. Relaxed: who does
      * not see one yet looks again under it. */
     _Atomic uint64_t met;
-    _Atomic uint32_t mine; /* the same by their entry; relaxed, as turns_progress
+    _Atomic uint32_t mine; /* the same by their entry; relaxed, as device_costs_progress
                             * looks without the lock */
     /* What ours are measured with, by entry; given back at the end. No copier: it was not met. */
     struct device_measure measures[DEVICES_MAX];
-    bool listens; /* turns_progress is registered */
-    int32_t me;   /* getpid, which is a call of the system; set with `page` */
+    int32_t me; /* getpid, which is a call of the system; set with `page` */
     int turns_tried;
     struct known known; /* when the page was read last */
     /* How often it could not be read, as another process had it: as a change that is to be looked
@@ -329,7 +328,7 @@ static void turns_measure(uint32_t index)
     }
 }
 
-static int turns_progress(void)
+int device_costs_progress(void)
 {
     struct device_page *page = atomic_load_explicit(&costs.open_page, memory_order_acquire);
     uint32_t left = page ? atomic_load_explicit(&costs.mine, memory_order_relaxed) : 0;
@@ -354,8 +353,6 @@ static int turns_progress(void)
 /* Under both locks. */
 static void turns_begin(struct device_entry *entry)
 {
-    if (!costs.listens)
-        costs.listens = opal_progress_register(turns_progress) == OPAL_SUCCESS;
     if (!atomic_load_explicit(&entry->owner, memory_order_relaxed) || is_me(&entry->owner) ||
         atomic_load_explicit(&entry->asker, memory_order_relaxed) != 0)
         return;
@@ -574,9 +571,6 @@ struct words device_costs_text(void)
 void device_costs_fini(void)
 {
     copiers_check();
-    if (costs.listens)
-        (void) opal_progress_unregister(turns_progress);
-    costs.listens = false;
     if (page_lock()) {
         for (uint32_t i = 0; i < DEVICES_MAX; i++)
             if (costs.measures[i].copier) {

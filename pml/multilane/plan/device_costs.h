@@ -23,6 +23,9 @@ void device_costs_meet(const struct memory *memory);
 /* A device of another process's matters: from here on what the node has measured is known. */
 void device_costs_look(void);
 
+/* Progress calls it: measures again with another process of the device, when both are in MPI. */
+int device_costs_progress(void);
+
 /* A number that grows when more is known. Any thread may ask, without a lock. */
 uint32_t device_costs_changes(void);
 

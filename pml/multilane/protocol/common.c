@@ -141,8 +141,8 @@ void pieces_finish(struct transfer *transfer, int status)
     if (OPAL_LIKELY(status == OMPI_SUCCESS)) {
         send_request_step(request);
     } else {
-        lane_failed(route_lane(request->route, request->out.peer, 0), "lost a part of a message",
-                    status);
+        lane_events.failed(route_lane(request->route, request->out.peer, 0),
+                           "lost a part of a message", status);
         send_request_broke(request);
     }
 }

@@ -39,7 +39,7 @@ static int eager_zcopy_part(struct send_request *request, size_t offset, size_t 
     struct lane *lane = route_lane(request->route, peer, 0);
     unsigned char header[WIRE_PART_HEADER_MAX];
     bool is_whole = offset == 0 && request->route->lane_count == 1 &&
-                    request->out.size + WIRE_EAGER_HEADER_MAX <= lane_largest_send(lane);
+                    request->out.size + WIRE_EAGER_HEADER_MAX <= lane->largest;
     if (is_whole)
         lane = stripe_whole(request->route, peer, request->out.size);
     else
@@ -88,7 +88,7 @@ static int eager_zcopy_start(struct send_request *request)
     if (rc != OMPI_SUCCESS)
         return rc;
     const struct lane *lane = route_lane(request->route, request->out.peer, 0);
-    if (request->out.size > lane_largest_send(lane) && offer_is_worth(lane, request->out.size))
+    if (request->out.size > lane->largest && offer_is_worth(lane, request->out.size))
         offer_make(request);
     transfer_begin(&request->transfer, &eager_zcopy_way, 0, request->out.size,
                    PIECES_IN_FLIGHT * request->route->lane_count);

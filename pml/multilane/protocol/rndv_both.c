@@ -99,7 +99,7 @@ static bool chunks_copy(struct lane *lane, struct multilane_control *control, ch
 static int rndv_both_start(struct send_request *request)
 {
     struct lane *lane = route_lane(request->route, request->out.peer, 0);
-    struct obtained *own = send_request_own(request);
+    struct obtained *own = (void *) request->own;
     if (!own->control && lane->extension->control_obtain(lane->btl, lane->endpoint, &own->control,
                                                          &own->handle) != OPAL_SUCCESS) {
         /* All lines of this peer are in use. */
@@ -113,7 +113,7 @@ static int rndv_both_start(struct send_request *request)
 
 static void rndv_both_end(struct send_request *request)
 {
-    struct obtained *own = send_request_own(request);
+    struct obtained *own = (void *) request->own;
     if (own->control)
         own->lane->extension->control_release(own->lane->btl, own->lane->endpoint, own->handle);
     *own = (struct obtained){.control = NULL};
@@ -122,7 +122,7 @@ static void rndv_both_end(struct send_request *request)
 static void rndv_both_ready(struct send_request *request, struct lane *lane,
                             const struct wire_rtr *rtr, const unsigned char *key)
 {
-    struct obtained *own = request->protocol == &rndv_both ? send_request_own(request) : NULL;
+    struct obtained *own = request->protocol == &rndv_both ? (void *) request->own : NULL;
     (void) key;
     if (!own || !own->control || lane != own->lane) {
         rndv_am_move(request, rtr->offset, rtr->offset + rtr->size);
@@ -142,7 +142,7 @@ static void rndv_both_ready(struct send_request *request, struct lane *lane,
 
 static void rndv_both_finish(struct recv_request *request)
 {
-    struct found *own = recv_request_own(request);
+    struct found *own = (void *) request->own;
     bool has_failed =
         atomic_load_explicit(&own->control->words[WORD_FAILED], memory_order_acquire) ||
         !recv_request_is_right(request, own->lane);
@@ -162,7 +162,7 @@ static void rndv_both_finish(struct recv_request *request)
  * the receive's lock held; true: the caller finishes. */
 static bool rndv_both_ends(struct recv_request *request, unsigned ends)
 {
-    struct found *own = recv_request_own(request);
+    struct found *own = (void *) request->own;
     own->ends |= ends;
     bool is_over = own->ends == (END_OURS | END_LAST);
     if (own->ends & END_OURS)
@@ -188,7 +188,7 @@ static void rndv_both_through(struct recv_request *request, bool is_last)
 /* The sender has copied the last chunk. False: that was said already, or it is another receive. */
 static bool rndv_both_fin(struct recv_request *request, const struct wire_fin *fin)
 {
-    struct found *own = recv_request_own(request);
+    struct found *own = (void *) request->own;
     bool is_over = false;
     OPAL_THREAD_LOCK(&request->lock);
     bool good = recv_request_is(request, fin->receiver) && own->control && !(own->ends & END_LAST);
@@ -215,7 +215,7 @@ static bool rndv_both_receive(struct recv_request *request, const struct arrival
 {
     struct lane *lane = arrival->lane;
     struct multilane_control *control = rndv_both_control(arrival);
-    struct found *own = recv_request_own(request);
+    struct found *own = (void *) request->own;
     own->control = NULL;
     if (!control)
         return false;

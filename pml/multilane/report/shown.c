@@ -143,12 +143,9 @@ int counters_register(const mca_base_component_t *component)
 
 int counters_register_lanes(const mca_base_component_t *component)
 {
-    mca_btl_base_selected_module_t *selected;
-    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
-    {
-        const mca_btl_base_component_t *btl = selected->btl_module->btl_component;
-        int rc = counters_of(component, btl->btl_version.mca_component_name, "whose first lane is",
-                             is_of_component, btl);
+    for (mca_btl_base_module_t *btl = btl_next(NULL); btl; btl = btl_next(btl)) {
+        int rc = counters_of(component, lane_name_of(btl), "whose first lane is", is_of_component,
+                             btl->btl_component);
         if (rc != OMPI_SUCCESS)
             return rc;
     }

@@ -210,7 +210,7 @@ static int piece_send_copied(const struct piece *piece, struct transfer *transfe
 
 static size_t piece_most(const struct piece *piece, const struct lane *lane, size_t header_length)
 {
-    size_t most = lane_largest_send(lane) - header_length;
+    size_t most = lane->largest - header_length;
     return !piece->data && lane->reserve && most > PACKED_PIECE_BYTES ? PACKED_PIECE_BYTES : most;
 }
 

@@ -506,13 +506,12 @@ void recv_request_ask(struct recv_request *request, size_t offset)
 
 /* Claims bytes for the caller, which writes them and then counts the fresh ones; until then the
  * request cannot end. Its memory is never freed, so a stale handle does no harm. */
-static bool recv_request_claim(struct recv_request *request, struct peer *peer,
-                               const struct wire_data *data, size_t length, size_t *fresh)
+static bool recv_request_claim(struct recv_request *request, const struct wire_data *data,
+                               size_t length, size_t *fresh)
 {
     OPAL_THREAD_LOCK(&request->lock);
-    bool good = recv_request_is(request, data->receiver) && recv_request_peer(request) == peer &&
-                length != 0 && data->offset <= request->wanted &&
-                length <= request->wanted - data->offset &&
+    bool good = recv_request_is(request, data->receiver) && length != 0 &&
+                data->offset <= request->wanted && length <= request->wanted - data->offset &&
                 spans_add(&request->claimed, data->offset, data->offset + length, fresh) &&
                 may_promise(request, *fresh);
     if (good)
@@ -521,12 +520,19 @@ static bool recv_request_claim(struct recv_request *request, struct peer *peer,
     return good;
 }
 
+/* That of the handle, if its message comes from the peer; else null. */
+static struct recv_request *receive_from(const struct peer *peer, struct wire_handle handle)
+{
+    struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, handle);
+    return request && recv_request_peer(request) == peer ? request : NULL;
+}
+
 bool recv_request_data(struct peer *peer, const struct wire_data *data,
                        const struct arrival *arrival)
 {
-    struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, data->receiver);
+    struct recv_request *request = receive_from(peer, data->receiver);
     size_t fresh;
-    if (!request || !recv_request_claim(request, peer, data, arrival->length, &fresh))
+    if (!request || !recv_request_claim(request, data, arrival->length, &fresh))
         return false;
     if (fresh == 0)
         return true; /* a duplicate */
@@ -537,16 +543,14 @@ bool recv_request_data(struct peer *peer, const struct wire_data *data,
 
 bool recv_request_put(struct peer *peer, const struct wire_fin *fin)
 {
-    struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, fin->receiver);
-    return request && recv_request_peer(request) == peer && request->protocol->fin &&
-           request->protocol->fin(request, fin);
+    struct recv_request *request = receive_from(peer, fin->receiver);
+    return request && request->protocol->fin && request->protocol->fin(request, fin);
 }
 
 bool recv_request_put_summed(struct peer *peer, const struct wire_fin_summed *summed)
 {
-    struct recv_request *request =
-        handle_find(&multilane.handles, HANDLE_RECEIVE, summed->fin.receiver);
-    if (!request || recv_request_peer(request) != peer)
+    struct recv_request *request = receive_from(peer, summed->fin.receiver);
+    if (!request)
         return false;
     OPAL_THREAD_LOCK(&request->lock);
     if (recv_request_is(request, summed->fin.receiver))
@@ -558,9 +562,8 @@ bool recv_request_put_summed(struct peer *peer, const struct wire_fin_summed *su
 /* With threads its buffer might be the user's again meanwhile; then all is summed at the end. */
 bool recv_request_so_far(struct peer *peer, const struct wire_fin *so_far)
 {
-    struct recv_request *request =
-        handle_find(&multilane.handles, HANDLE_RECEIVE, so_far->receiver);
-    if (!request || recv_request_peer(request) != peer)
+    struct recv_request *request = receive_from(peer, so_far->receiver);
+    if (!request)
         return false;
     OPAL_THREAD_LOCK(&request->lock);
     bool good = recv_request_is(request, so_far->receiver) && so_far->size <= request->wanted;
@@ -573,9 +576,8 @@ bool recv_request_so_far(struct peer *peer, const struct wire_fin *so_far)
 
 bool recv_request_cancelled(struct peer *peer, const struct wire_fin *fin)
 {
-    struct recv_request *request = handle_find(&multilane.handles, HANDLE_RECEIVE, fin->receiver);
-    if (!request || recv_request_peer(request) != peer || request->is_shared || fin->size == 0 ||
-        !recv_request_promise(request, fin))
+    struct recv_request *request = receive_from(peer, fin->receiver);
+    if (!request || request->is_shared || fin->size == 0 || !recv_request_promise(request, fin))
         return false;
     request->base.req_base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;
     /* Counts them as arrived: bytes that were sent may still come on another lane. */

@@ -55,7 +55,8 @@ struct recv_request {
     uint32_t summed_sum;
     size_t summed;
     struct wire_handle summed_of;
-    _Alignas(8) unsigned char own[RECV_OWN_BYTES]; /* the protocol's, see recv_request_own */
+    /* The protocol's. At the RTS it still holds what the last message left there. */
+    _Alignas(8) unsigned char own[RECV_OWN_BYTES];
 };
 
 typedef struct recv_request recv_request_t;
@@ -88,12 +89,6 @@ static inline bool recv_request_is(const struct recv_request *request, struct wi
 static inline struct recv_request *recv_request_of_transfer(struct transfer *transfer)
 {
     return (struct recv_request *) ((char *) transfer - offsetof(struct recv_request, transfer));
-}
-
-/* The protocol's own data. At the RTS it still holds what the last message left there. */
-static inline void *recv_request_own(struct recv_request *request)
-{
-    return request->own;
 }
 
 /* The sender's peer; null before the match. Relaxed: recv_request_cancel reads it at any time;

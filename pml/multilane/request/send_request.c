@@ -191,7 +191,8 @@ int send_request_try(struct send_request *request)
     int rc = request->protocol->start(request);
     if (rc == LANE_AGAIN || rc == OMPI_SUCCESS)
         return rc;
-    lane_failed(route_lane(request->route, request->out.peer, 0), "could not start a send", rc);
+    lane_events.failed(route_lane(request->route, request->out.peer, 0), "could not start a send",
+                       rc);
     send_request_fail(request, MPI_ERR_OTHER);
     return OMPI_SUCCESS;
 }

@@ -71,10 +71,11 @@ struct send_request {
     bool is_admitted;            /* while it waits: the receiver has room, the lane has none */
     struct device_source source; /* for a message in device memory */
     _Atomic size_t unsent;       /* bytes that no lane has taken yet */
-    _Alignas(8) unsigned char own[SEND_OWN_BYTES]; /* the protocol's, see send_request_own */
-    bool counted;                                  /* see work_begins_for */
-    bool is_under_way;                             /* counted by its peer */
-    bool is_summed;                                /* its RTS has told of a sum: */
+    /* The protocol's: zero when a protocol starts, and again when it has ended. */
+    _Alignas(8) unsigned char own[SEND_OWN_BYTES];
+    bool counted;      /* see work_begins_for */
+    bool is_under_way; /* counted by its peer */
+    bool is_summed;    /* its RTS has told of a sum: */
     uint32_t sum;
     size_t summed;           /* bytes that it is of, so far */
     _Atomic bool is_putting; /* see send_request_ready */
@@ -108,12 +109,6 @@ static inline bool send_state_leave_announced(struct send_request *request, enum
     enum send_state announced = SEND_ANNOUNCED;
     return atomic_compare_exchange_strong_explicit(&request->state, &announced, to,
                                                    memory_order_relaxed, memory_order_relaxed);
-}
-
-/* The protocol's own data: zero when a protocol starts, and again when it has ended. */
-static inline void *send_request_own(struct send_request *request)
-{
-    return request->own;
 }
 
 /* Are its bytes read from a device, and not from a copy in host memory? */
