@@ -18,7 +18,6 @@ multilane_sources = \
 	pml/multilane/base/pending.c pml/multilane/base/pending.h \
 	pml/multilane/base/protocol.h \
 	pml/multilane/base/spans.c pml/multilane/base/spans.h \
-	pml/multilane/base/tool_events.c pml/multilane/base/tool_events.h \
 	pml/multilane/lane/lane.c pml/multilane/lane/lane.h \
 	pml/multilane/lane/summed.c pml/multilane/lane/summed.h \
 	pml/multilane/lane/transfer.c pml/multilane/lane/transfer.h \
@@ -70,7 +69,6 @@ multilane_sources = \
 	pml/multilane/liveness/wrong.c pml/multilane/liveness/wrong.h \
 	pml/multilane/liveness/worse.c pml/multilane/liveness/worse.h \
 	pml/multilane/report/calibrate_hook.c pml/multilane/report/report.h \
-	pml/multilane/report/collectives.c \
 	pml/multilane/report/shown.c \
 	pml/multilane/report/explain.c \
 	pml/multilane/report/job_pages.c pml/multilane/report/job_pages.h \

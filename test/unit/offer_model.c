@@ -255,7 +255,7 @@ static bool rest_take(uint32_t message)
     bytes_read(message);
     if (model.refuses && !model.refused) {
         model.refused = true;
-        offer_return(&model.offer, tag, from);
+        offer_open(&model.offer, tag, from);
         return false;
     }
     for (uint32_t piece = from; piece < model.pieces; piece++)

@@ -9,7 +9,6 @@
 
 #include "base/own_page.h"
 #include "base/parameters.h"
-#include "base/tool_events.h"
 #include "lanes_standin.h"
 #include "liveness/errors.h"
 #include "liveness/liveness.h"

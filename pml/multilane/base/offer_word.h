@@ -8,7 +8,7 @@
  *   is back: offer_withdraw      OPEN -> MINE   wants the rest: offer_take   OPEN -> TAKEN
  *   or finds that it came late,                 copies the bytes from `from` on, then
  *   and waits:                                    offer_finish               TAKEN -> DONE
- *                                                 or, where it could not, offer_return -> OPEN
+ *                                                 or, where it could not, offer_open -> OPEN
  *   sees DONE: the memory is the user's again
  *
  * The sender sends no byte from `from` on while the word is not its own, so each byte is moved by
@@ -67,7 +67,8 @@ static inline void offer_begin(_Atomic uint64_t *word, uint32_t tag)
 
 static inline void offer_open(_Atomic uint64_t *word, uint32_t tag, uint64_t from)
 {
-    /* Release, against offer_take: the message's bytes. */
+    /* Release, against offer_take: the message's bytes. By the receiver, which could not copy them:
+     * against offer_withdraw, as offer_finish. */
     atomic_store_explicit(word, offer_word(tag, from, OFFER_OPEN), memory_order_release);
 }
 
@@ -108,12 +109,6 @@ static inline void offer_finish(_Atomic uint64_t *word, uint32_t tag, uint64_t f
 {
     /* Release, against offer_withdraw: the bytes are read. */
     atomic_store_explicit(word, offer_word(tag, from, OFFER_DONE), memory_order_release);
-}
-
-static inline void offer_return(_Atomic uint64_t *word, uint32_t tag, uint64_t from)
-{
-    /* Release: as offer_finish. */
-    atomic_store_explicit(word, offer_word(tag, from, OFFER_OPEN), memory_order_release);
 }
 
 #endif

@@ -5,9 +5,9 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "multilane/page.h"
+#include "common/compat/pml.h"
 
 /* Never null between own_page_open and own_page_close: where the system gives no memory to share,
  * the page is private, and no reader finds it. */
@@ -58,5 +58,24 @@ static inline void own_page_round(uint64_t now)
     atomic_store_explicit(rounds, before + 1, memory_order_relaxed);
     atomic_store_explicit((_Atomic uint64_t *) &own_page->progressed_ns, now, memory_order_relaxed);
 }
+
+/* --- events that a tool can wait for ---------------------------------------------------------- */
+
+/* What a tool can wait for by MPI_T, in an Open MPI that has events (6.0). */
+
+enum tool_event {
+    TOOL_LANE_LOST = PAGE_LANE_LOST, /* kept in the black box as well */
+    TOOL_LANE_RETURNED = PAGE_LANE_RETURNED,
+    TOOL_LANE_WORSE = PAGE_LANE_WORSE,
+    TOOL_PEER_SUSPECTED = PAGE_PEER_SUSPECTED,
+    TOOL_PLAN_CHANGED = PAGE_PLAN_CHANGED,
+    TOOL_EVENTS = PAGE_CHANGES
+};
+
+int tool_events_register(const mca_base_component_t *component);
+
+/* Toward the peer of that name; `lane` is an index among its lanes, or -1. No lock is held: the
+ * tools are called now, in this thread. */
+void tool_event_raise(enum tool_event event, const opal_process_name_t *peer, int lane);
 
 #endif

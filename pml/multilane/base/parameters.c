@@ -126,16 +126,13 @@ static bool parse_bias(struct model_error *why)
 }
 
 /* A size above 0; auto: 0. */
-static bool parse_size_or_auto(const char *text, uint64_t *bytes, struct model_error *why)
-{
-    *bytes = 0;
-    return strcmp(text, "auto") == 0 || (number_parse_size(text, bytes, why) &&
-                                         (*bytes > 0 || model_fail(why, "it must be above 0")));
-}
-
 static bool parse_eager_max(struct model_error *why)
 {
-    return parse_size_or_auto(parameters.eager_max, &parameters.eager_max_bytes, why);
+    uint64_t *bytes = &parameters.eager_max_bytes;
+    *bytes = 0;
+    return strcmp(parameters.eager_max, "auto") == 0 ||
+           (number_parse_size(parameters.eager_max, bytes, why) &&
+            (*bytes > 0 || model_fail(why, "it must be above 0")));
 }
 
 static bool parse_unexpected_max(struct model_error *why)

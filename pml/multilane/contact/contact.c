@@ -2,7 +2,6 @@
 /* Makes and checks modex records; meets a peer, at the first send to it or at its first message. */
 #include "contact/contact.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -162,12 +161,15 @@ static bool record_accepts(ompi_proc_t *proc, uint32_t *window, struct record_en
 
 struct contact_events contact_events;
 
-static void peer_say_unreachable(const struct peer *peer)
+static bool lanes_reach(struct peer *peer)
 {
-    opal_output(0,
-                "multilane: no lane reaches %s; --mca btl must name a BTL that does, such as "
-                "self,shm,sock.",
-                compat_proc_name(&peer->proc->super).text);
+    bool reaches = peer_take_lanes(peer);
+    if (!reaches)
+        opal_output(0,
+                    "multilane: no lane reaches %s; --mca btl must name a BTL that does, such as "
+                    "self,shm,sock.",
+                    compat_proc_name(&peer->proc->super).text);
+    return reaches;
 }
 
 /* Most peers are as this process is. */
@@ -205,15 +207,9 @@ struct peer *peer_contact(opal_process_name_t name, ompi_proc_t *proc)
         peer->proc = proc;
         uint32_t window = multilane.window;
         struct record_ends ends = multilane.ends;
-        if (!peer->is_self && !record_accepts(proc, &window, &ends)) {
-            ; /* it has reported why */
-        } else if (!peer_keep_ends(peer, &ends)) {
-            ; /* no memory, likewise */
-        } else if (!lanes_have_all_uses(proc)) {
-            ; /* likewise */
-        } else if (!peer_take_lanes(peer)) {
-            peer_say_unreachable(peer);
-        } else {
+        /* Each of them reports why not. */
+        if ((peer->is_self || record_accepts(proc, &window, &ends)) &&
+            peer_keep_ends(peer, &ends) && lanes_have_all_uses(proc) && lanes_reach(peer)) {
             contact_events.met(peer, window);
             peer_reach(peer, true); /* messages may be sent from here on */
         }

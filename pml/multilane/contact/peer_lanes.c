@@ -15,7 +15,7 @@
 #include "common/model/number.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
-#include "base/tool_events.h"
+#include "base/own_page.h"
 #include "lane/lane.h"
 #include "lane/summed.h"
 #include "plan/attributes.h"
@@ -281,7 +281,8 @@ static struct lane *device_lane_new(struct peer *peer)
                               .endpoint = endpoint,
                               .peer = peer,
                               .extension = lane_extension_of(btl),
-                              .flags = btl->btl_flags};
+                              .flags = btl->btl_flags,
+                              .takes_device = true};
     return lane;
 }
 

@@ -13,7 +13,7 @@
 #include "plan/peer_class.h"
 #include "entry/progress_thread.h"
 #include "contact/contact.h"
-#include "base/tool_events.h"
+#include "base/own_page.h"
 
 static int component_register(void)
 {

@@ -13,7 +13,6 @@
 #include "lane/waiting.h"
 #include "liveness/watch.h"
 #include "base/pending.h"
-#include "liveness/liveness.h"
 #include "liveness/lost.h"
 #include "lane/lane.h"
 

@@ -170,13 +170,6 @@ static void ready_take(struct inbound *ready)
     }
 }
 
-static void reject_sequence(const struct arrival *arrival, int32_t ahead)
-{
-    inbound_reject(arrival->btl, "a message further ahead of its turn than can be",
-                   (uint64_t) ahead);
-}
-
-/* Does the rest. No lock is held. */
 static void order_finish(struct order_rest *rest)
 {
     if (OPAL_UNLIKELY(rest->ready != NULL))
@@ -212,7 +205,8 @@ void message_arrived(struct arrival *arrival)
     order_finish(&rest);
     credit_tell_if_due(peer);
     if (OPAL_UNLIKELY(ahead > EARLY_MAX))
-        reject_sequence(arrival, ahead);
+        inbound_reject(arrival->btl, "a message further ahead of its turn than can be",
+                       (uint64_t) ahead);
 }
 
 /* --- messages in parts ------------------------------------------------------------------------ */

@@ -32,36 +32,33 @@ static void process_lost(ompi_proc_t *proc, const char *sentence)
         ompi_mpi_errors_are_fatal_comm_handler(NULL, NULL, (char *) sentence);
 }
 
-static void describe(char *text, size_t size, mca_btl_base_module_t *btl, ompi_proc_t *proc,
-                     const char *what, const char *why)
+/* The lane to the process failed; null: the BTL toward an unknown one. */
+static void lane_lost(mca_btl_base_module_t *btl, ompi_proc_t *proc, const char *what,
+                      const char *why)
 {
+    char text[512];
     if (proc)
-        snprintf(text, size,
+        snprintf(text, sizeof(text),
                  "multilane: lane %s to %s %s: %s. What it carried may be lost, and no other lane "
                  "takes over (of several of sock and verbs one does, with pml_multilane_failover "
                  "1), so that process counts as failed.",
                  lane_name_of(btl), compat_proc_name(&proc->super).text, what, why);
     else
-        snprintf(text, size, "multilane: lane %s %s: %s.", lane_name_of(btl), what, why);
+        snprintf(text, sizeof(text), "multilane: lane %s %s: %s.", lane_name_of(btl), what, why);
+    if (!mpi_is_ending())
+        process_lost(proc, text);
 }
 
 static void errors_of_lane(struct lane *lane, const char *what, int rc)
 {
-    char text[512];
     /* Also at the end: what the lane carried may be what another process waits for. */
-    if (lane_break(lane, what, opal_strerror(rc)) || mpi_is_ending())
-        return;
-    describe(text, sizeof(text), lane->btl, lane->peer->proc, what, opal_strerror(rc));
-    process_lost(lane->peer->proc, text);
+    if (!lane_break(lane, what, opal_strerror(rc)))
+        lane_lost(lane->btl, lane->peer->proc, what, opal_strerror(rc));
 }
 
 static void errors_of_btl(mca_btl_base_module_t *btl, const char *what, int rc)
 {
-    char text[512];
-    if (mpi_is_ending())
-        return;
-    describe(text, sizeof(text), btl, NULL, what, opal_strerror(rc));
-    process_lost(NULL, text);
+    lane_lost(btl, NULL, what, opal_strerror(rc));
 }
 
 void lane_say(const struct lane *lane, const char *change, const char *why, bool last)
@@ -111,14 +108,11 @@ static bool lanes_broke(const mca_btl_base_module_t *btl, opal_proc_t *proc, con
 
 void errors_from_btl(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *info)
 {
-    char text[512];
     const char *why = info && *info ? info : "no reason given";
     if (flags & COMPAT_BTL_SAYS_IPC) /* no error: smcuda switches to IPC */
         return;
-    if (lanes_broke(btl, proc, why) || mpi_is_ending())
-        return;
-    describe(text, sizeof(text), btl, (ompi_proc_t *) proc, "reported an error", why);
-    process_lost((ompi_proc_t *) proc, text);
+    if (!lanes_broke(btl, proc, why))
+        lane_lost(btl, (ompi_proc_t *) proc, "reported an error", why);
 }
 
 void errors_peer_gave_up(struct peer *peer)

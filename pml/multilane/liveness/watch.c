@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
-#include "base/tool_events.h"
+#include "base/own_page.h"
 #include "contact/peer_lanes.h"
 #include "liveness/errors.h"
 #include "liveness/liveness.h"

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/tool_events.h"
+#include "base/own_page.h"
 #include "contact/peer_lanes.h"
 #include "liveness/liveness.h"
 #include "liveness/errors.h"

@@ -3,6 +3,7 @@
  * pieces to device memory, through slots of host memory. */
 #include "memory/device_ends.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "plan/device_costs.h"
@@ -46,7 +47,7 @@ void device_source_end(struct device_source *source)
 {
     if (source->bounce)
         slot_return(source->bounce);
-    view_free(source->view);
+    free(source->view);
     *source = (struct device_source){.view = NULL};
 }
 
@@ -56,11 +57,6 @@ void device_sink_construct(struct device_sink *sink, void (*done)(struct device_
     sink->done = done;
     sink->error = MPI_SUCCESS;
     OBJ_CONSTRUCT(&sink->lock, opal_mutex_t);
-}
-
-void device_sink_destruct(struct device_sink *sink)
-{
-    OBJ_DESTRUCT(&sink->lock);
 }
 
 bool device_sink_begin(struct device_sink *sink, const void *buffer, size_t count,
@@ -99,7 +95,7 @@ static bool copy_ended(struct device_sink *sink)
 
 static void sink_free(struct device_sink *sink)
 {
-    view_free(sink->view);
+    free(sink->view);
     sink->view = NULL;
 }
 

@@ -42,9 +42,8 @@ struct device_sink {
     void (*pulled)(struct device_sink *sink); /* see device_sink_pull */
 };
 
-/* Call each once; in between the sink may be used many times. */
+/* Call it once; then the sink may be used many times. */
 void device_sink_construct(struct device_sink *sink, void (*done)(struct device_sink *sink));
-void device_sink_destruct(struct device_sink *sink);
 
 /* Begins a message of which `bytes` go to this buffer. False: host memory. True: write all by
  * device_sink_write; where sink->error is set it fails. */

@@ -153,11 +153,6 @@ struct view *view_new(const void *buffer, size_t count, const ompi_datatype_t *d
     return view;
 }
 
-void view_free(struct view *view)
-{
-    free(view);
-}
-
 char *view_contiguous(const struct view *view)
 {
     return view->is_contiguous ? view->layout.base + view->blocks[0].displacement : NULL;

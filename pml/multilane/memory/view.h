@@ -30,10 +30,9 @@ struct view {
     struct pack_block blocks[]; /* of `layout` */
 };
 
-/* Null: no memory, or the driver's error in *result. */
+/* Null: no memory, or the driver's error in *result. The caller frees it. */
 struct view *view_new(const void *buffer, size_t count, const ompi_datatype_t *datatype,
                       const struct memory *memory, driver_result *result);
-void view_free(struct view *view);
 
 /* Its first byte, if it lies in one piece; else null. */
 char *view_contiguous(const struct view *view);

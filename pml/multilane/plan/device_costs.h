@@ -4,8 +4,6 @@
 #ifndef MULTILANE_DEVICE_COSTS_H
 #define MULTILANE_DEVICE_COSTS_H
 
-#include <stdatomic.h>
-
 #include "common/memory/memory.h"
 #include "common/model/lane.h"
 #include "common/model/number.h"

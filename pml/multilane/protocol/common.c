@@ -210,6 +210,14 @@ int rndv_announce(struct send_request *request, struct lane *lane, const struct 
     return rc;
 }
 
+int get_piece(struct transfer *transfer, size_t offset, size_t *size)
+{
+    struct recv_request *request = recv_request_of_transfer(transfer);
+    bool is_device;
+    return rma_get(&request->rma, recv_request_place(request, &is_device), offset, request->wanted,
+                   size);
+}
+
 bool eager_in_place_extended(const struct outgoing *out, struct lane *lane)
 {
     size_t header = comm_match_length(out->comm, out->peer, out->answer);

@@ -58,6 +58,9 @@ void told_of_bytes(void *request, int status);
  */
 void pieces_finish(struct transfer *transfer, int status);
 
+/* The `start` of transfers that get. */
+int get_piece(struct transfer *transfer, size_t offset, size_t *size);
+
 /* Announces device memory: with its key on the lane of device memory, where it has one. */
 int device_announce(struct send_request *request);
 

@@ -9,14 +9,6 @@ extern const struct protocol rndv_device;
 /* --- the end that works, by a copy of the driver's ----------------------------------------------
  */
 
-static int rndv_device_get_piece(struct transfer *transfer, size_t offset, size_t *size)
-{
-    struct recv_request *request = recv_request_of_transfer(transfer);
-    bool is_device;
-    return rma_get(&request->rma, recv_request_place(request, &is_device), offset, request->wanted,
-                   size);
-}
-
 static void rndv_device_get_finish(struct transfer *transfer, int status)
 {
     struct recv_request *request = recv_request_of_transfer(transfer);
@@ -50,8 +42,7 @@ static void rndv_device_put_finish(struct transfer *transfer, int status)
     send_request_step(request);
 }
 
-static const struct transfer_steps get_way = {.start = rndv_device_get_piece,
-                                              .finish = rndv_device_get_finish};
+static const struct transfer_steps get_way = {.start = get_piece, .finish = rndv_device_get_finish};
 static const struct transfer_steps put_way = {.start = rndv_device_put_piece,
                                               .finish = rndv_device_put_finish};
 
@@ -101,19 +92,16 @@ static bool device_ask_put(struct recv_request *request)
 {
     struct rma *rma = &request->rma;
     struct peer *peer = recv_request_peer(request);
-    struct lane *lane = peer->device_lane;
     char *place = recv_request_place(request, &rma->is_device);
-    rma->count = 0;
-    if (lane_register(lane, place, request->wanted, MCA_BTL_REG_FLAG_REMOTE_WRITE,
-                      &rma->lanes[0].local) != OMPI_SUCCESS)
+    unsigned char bytes[WIRE_KEY_MAX];
+    struct wire_key key;
+    rma->count = 0; /* what is registered is given back with the receive */
+    if (!rma_offer_lane(rma, peer->device_lane, place, request->wanted,
+                        MCA_BTL_REG_FLAG_REMOTE_WRITE))
         return false;
-    rma->lanes[0].lane = lane;
-    rma->count = 1;             /* it is given back with the receive */
     request->is_summed = false; /* the sender waits for no word of it */
-    struct wire_key key = {.address = (uintptr_t) place,
-                           .length = (uint32_t) lane_key_length(lane)};
-    recv_request_send_rtr(request, peer_control_lane(peer), 0, WIRE_BY_DEVICE, &key,
-                          rma->lanes[0].local.handle);
+    rma_write_keys(rma, &key, bytes);
+    recv_request_send_rtr(request, peer_control_lane(peer), 0, WIRE_BY_DEVICE, &key, bytes);
     return true;
 }
 

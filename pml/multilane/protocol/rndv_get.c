@@ -20,14 +20,6 @@ static int rndv_get_start(struct send_request *request)
     return rndv_announce(request, rma->lanes[0].lane, &key, bytes);
 }
 
-static int rndv_get_piece(struct transfer *transfer, size_t offset, size_t *size)
-{
-    struct recv_request *request = recv_request_of_transfer(transfer);
-    bool is_device;
-    return rma_get(&request->rma, recv_request_place(request, &is_device), offset, request->wanted,
-                   size);
-}
-
 static void rndv_get_finish(struct transfer *transfer, int status)
 {
     struct recv_request *request = recv_request_of_transfer(transfer);
@@ -40,8 +32,7 @@ static void rndv_get_finish(struct transfer *transfer, int status)
     recv_request_finish(request); /* which gives the registrations back */
 }
 
-static const struct transfer_steps rndv_get_way = {.start = rndv_get_piece,
-                                                   .finish = rndv_get_finish};
+static const struct transfer_steps rndv_get_way = {.start = get_piece, .finish = rndv_get_finish};
 
 /* From this process's own host memory to its device: one copy by the driver. */
 static void rndv_get_pulled(struct device_sink *sink)

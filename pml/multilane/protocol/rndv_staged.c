@@ -138,20 +138,18 @@ void rndv_staged_move(struct send_request *request, size_t from, size_t end)
 int device_announce(struct send_request *request)
 {
     struct peer *peer = request->out.peer;
-    struct lane *lane = peer->device_lane, *control = peer_control_lane(peer);
-    struct rma *rma = &request->rma;
+    struct rma *rma = &request->rma; /* what is registered is given back with the request */
     char *place = send_request_place(request, &rma->is_device);
-    struct registration *own = &rma->lanes[0].local; /* given back with the request */
+    unsigned char bytes[WIRE_KEY_MAX];
+    struct wire_key key;
     request->protocol = &rndv_staged;
-    if (!rma->count && (!place || !lane ||
-                        lane_register(lane, place, request->out.size, MCA_BTL_REG_FLAG_REMOTE_READ,
-                                      own) != OMPI_SUCCESS))
-        return rndv_announce(request, control, NULL, NULL);
-    rma->count = 1;
+    if (!rma->count && (!place || !peer->device_lane ||
+                        !rma_offer_lane(rma, peer->device_lane, place, request->out.size,
+                                        MCA_BTL_REG_FLAG_REMOTE_READ)))
+        return rndv_announce(request, peer_control_lane(peer), NULL, NULL);
     request->protocol = protocol_of_method(WIRE_BY_DEVICE);
-    struct wire_key key = {.address = (uintptr_t) place,
-                           .length = (uint32_t) lane_key_length(lane)};
-    return rndv_announce(request, control, &key, own->handle);
+    rma_write_keys(rma, &key, bytes);
+    return rndv_announce(request, peer_control_lane(peer), &key, bytes);
 }
 
 const struct protocol rndv_staged = {

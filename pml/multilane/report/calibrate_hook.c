@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Forces protocols and lanes at run time, for programs that measure: gives a class of peers
  * other plans. */
-#include "report/report.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 #define MULTILANE_JOB_PAGES_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "peer/peer.h"
 

@@ -3,8 +3,6 @@
 #ifndef MULTILANE_REPORT_H
 #define MULTILANE_REPORT_H
 
-#include <stdio.h>
-
 #include "common/compat/pml.h"
 #include "multilane/service.h"
 
@@ -19,12 +17,9 @@ int counters_register_lanes(const mca_base_component_t *component);
  * frees both parts. Null: no lane, or no memory. */
 mca_pml_transports_t *transports_of_rank(ompi_communicator_t *comm, int rank);
 
-/* collectives.c: how this process's collective operations went, as coll/node counts it. Empty, as a
- * job begins. */
+/* explain.c: how this process's collective operations went, as coll/node counts it. Empty, as a job
+ * begins. */
 struct multilane_calls *collectives_begin(void);
-void collectives_print(FILE *file);
-/* Members of a JSON object. */
-void collectives_print_json(FILE *file);
 
 /* explain.c: writes the report of the plans and their use, if pml_multilane_explain asks for it.
  * Call before classes_fini. */

@@ -131,7 +131,7 @@ static void recv_request_construct(struct recv_request *request)
 
 static void recv_request_destruct(struct recv_request *request)
 {
-    device_sink_destruct(&request->sink);
+    OBJ_DESTRUCT(&request->sink.lock);
     OBJ_DESTRUCT(&request->lock);
 }
 

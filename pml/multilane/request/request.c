@@ -4,10 +4,10 @@
 
 #include <sched.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/own_page.h"
+#include "common/lock/clock.h"
 
 /* The list of waits. */
 
@@ -27,9 +27,7 @@ void wait_stories_fini(void)
 
 uint64_t wait_story_clock_ns(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+    return clock_read_ns(CLOCK_MONOTONIC_COARSE);
 }
 
 void wait_story_number(struct wait_story *story, uint64_t now)

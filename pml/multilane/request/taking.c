@@ -92,7 +92,7 @@ static bool offered_take(struct offered *offered, uint64_t from)
     if (from >= offered->size || !offer_take(word, tag, from))
         return false;
     if (OPAL_UNLIKELY(!receiver_hold(offered, from))) {
-        offer_return(word, tag, from);
+        offer_open(word, tag, from);
         return false;
     }
     struct recv_request *receiver = receiver_of(offered);
@@ -102,7 +102,7 @@ static bool offered_take(struct offered *offered, uint64_t from)
     if (good)
         offer_finish(word, tag, from);
     else
-        offer_return(word, tag, from);
+        offer_open(word, tag, from);
     biased_lock(&peer->lock);
     offered->is_busy = false;
     offered->is_futile = !good;
