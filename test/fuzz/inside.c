@@ -605,7 +605,6 @@ static void any_control(struct forged *forged, int rank)
     if (type == WIRE_RTR) {
         body.rtr = (struct wire_rtr){.sender = any_handle(HANDLE_SEND),
                                      .receiver = {(uint32_t) below(50), 1 + (uint32_t) below(50)},
-                                     .offset = one_in(2) ? 0 : below(LARGE_MESSAGE + 10),
                                      .size = one_in(2) ? any_size() : below(LARGE_MESSAGE + 10),
                                      .method = (uint32_t) below(WIRE_METHODS + 1),
                                      .key = {.address = any_address()}};

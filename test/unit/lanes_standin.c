@@ -248,6 +248,5 @@ void standin_begin(void)
     standin_surround();
     standin_count_failures();
     OBJ_CONSTRUCT(&multilane.lock, opal_mutex_t);
-    pending_open();
     departures_init();
 }

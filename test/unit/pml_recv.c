@@ -71,7 +71,7 @@ static void pieces_in_any_order_are_received_once(uint64_t seed)
     size_t missing = SIZE, longest = 1 + chance_below(&chance, 900);
     begin();
     struct recv_request *request = asked_for(SIZE, SIZE, &rtr);
-    CHECK(rtr.offset == 0 && rtr.size == SIZE && rtr.method == WIRE_BY_SEND, "%llu bytes",
+    CHECK(rtr.size == SIZE && rtr.method == WIRE_BY_SEND, "%llu bytes",
           (unsigned long long) rtr.size);
     while (missing) {
         size_t offset = chance_below(&chance, SIZE), length = 1 + chance_below(&chance, longest);
@@ -310,7 +310,7 @@ static unsigned fins;
 static bool by_put(struct recv_request *request, const struct arrival *arrival)
 {
     (void) arrival;
-    recv_request_send_rtr(request, peer_control_lane(request->peer), 0, WIRE_BY_PUT, NULL, NULL);
+    recv_request_send_rtr(request, peer_control_lane(request->peer), WIRE_BY_PUT, NULL, NULL);
     return true;
 }
 

@@ -306,7 +306,6 @@ static double get_s(size_t size)
     introductions_arrive();
     rma_read_keys(&working, here, peer_lane_of(here, offered.lanes[0].lane->btl), &key, bytes);
     CHECK(rma_can_get(&working, target, size), "cannot get");
-    working.remote_offset = 0;
     working.transfer = &transfer;
     is_finished = false;
     uint64_t began_ns = standin_now_ns;

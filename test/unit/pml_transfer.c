@@ -334,7 +334,6 @@ static void what_has_no_room_is_tried_again_in_order(uint64_t seed)
 int main(void)
 {
     unsigned seeds = check_is_long() ? 20000 : 1500, shared_seeds = seeds / 15;
-    pending_open();
     for (size_t i = 0; i < sizeof(manners) / sizeof(manners[0]); i++)
         for (unsigned seed = 1; seed <= seeds; seed++)
             every_transfer_ends_once(&manners[i], seed * UINT64_C(0x9e3779b97f4a7c15));

@@ -196,7 +196,6 @@ static void begin(void)
         answers[i] = true;
     for (int i = 0; i < PEERS; i++)
         peer_begin(&all_peers[i]);
-    schedule_init();
     schedule_begin();
 }
 

@@ -80,7 +80,7 @@ void work_reset(void)
     atomic_init(&state.has_ended, false);
 }
 
-struct pending_queue pending_queue;
+struct pending_queue pending_queue = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 /* Relaxed, both: the lock orders all but the look of pending_progress, which is a hint. */
 static struct pending *first_of(const struct pending_queue *queue)
@@ -138,18 +138,11 @@ int pending_progress(void)
     return done;
 }
 
-void pending_open(void)
-{
-    struct pending_queue *queue = &pending_queue;
-    OBJ_CONSTRUCT(&queue->lock, opal_mutex_t);
-    atomic_init(&queue->first, NULL);
-    queue->last = NULL;
-    atomic_init(&queue->unsent, 0);
-}
-
 void pending_close(void)
 {
-    OBJ_DESTRUCT(&pending_queue.lock);
+    atomic_init(&pending_queue.first, NULL);
+    pending_queue.last = NULL;
+    atomic_init(&pending_queue.unsent, 0);
 }
 
 void pending_add(struct pending *item)

@@ -76,7 +76,7 @@ struct pending_queue {
 /* Hidden, so that it is reached without the global offset table. */
 extern __attribute__((visibility("hidden"))) struct pending_queue pending_queue;
 
-void pending_open(void);
+/* Empties the queue, when MPI ends. */
 void pending_close(void);
 /* Tries all items once; returns how many are done. Progress calls it. */
 int pending_progress(void);

@@ -282,12 +282,6 @@ bool control_returned(void *from, uint8_t tag, const void *bytes, size_t length,
     return true;
 }
 
-void control_send_expected(struct lane *lane, const struct control_message *message)
-{
-    if (lane_send_slot(lane, message->bytes, message->length) != OMPI_SUCCESS)
-        control_send_message(lane, message);
-}
-
 /* --- striped bytes ---------------------------------------------------------------------------- */
 
 /* When striped bytes are reported. */

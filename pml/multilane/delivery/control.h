@@ -16,9 +16,6 @@ void control_send_message(struct lane *lane, const struct control_message *messa
 void control_send_owned(struct lane *lane, uint8_t type, const void *body, size_t length,
                         uint64_t patience_ns, lane_left left, void *owner);
 
-/* The same for a message that the peer expects (it has called lane_expect on all its lanes). */
-void control_send_expected(struct lane *lane, const struct control_message *message);
-
 /* A lane has broken, and the peer does not have this message: another lane carries a copy. */
 bool control_returned(void *lane, uint8_t tag, const void *bytes, size_t length,
                       const void *payload, size_t payload_length);

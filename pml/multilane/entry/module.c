@@ -173,8 +173,6 @@ int module_enable(bool enable)
     request_list_init(&multilane.inbound, sizeof(struct inbound), OBJ_CLASS(inbound_t));
     handle_table_init(&multilane.handles);
     departures_init();
-    pending_open();
-    schedule_init();
 
     /* These two lists are Open MPI's: a debugger that shows message queues walks them. */
     request_list_init(&mca_pml_base_send_requests, sizeof(struct send_request),
@@ -325,9 +323,8 @@ void module_fini(void)
     peers_fini();
     learning_save();
     learning_end();
-    used_history_end();
+    machine_end();
     classes_fini();
-    node_costs_fini();
     comms_fini();
     handle_table_fini(&multilane.handles);
     departures_fini();

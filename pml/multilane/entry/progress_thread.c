@@ -67,7 +67,7 @@ static void *run(void *unused)
 {
     uint32_t idle = 0;
     (void) unused;
-    handover_is_progress_thread();
+    is_progress_thread = true;
     while (work_wait()) {
         idle = look() > 0 ? 0 : idle + 1;
         if (idle >= (waiting_shares() ? NAP_ROUNDS_SHARING : NAP_ROUNDS))
@@ -126,12 +126,12 @@ void progress_thread_end(void)
 
 void progress_thread_pause(void)
 {
-    if (state.runs && !handover_in_progress_thread())
+    if (state.runs && !is_progress_thread)
         pthread_mutex_lock(&state.round_lock);
 }
 
 void progress_thread_resume(void)
 {
-    if (state.runs && !handover_in_progress_thread())
+    if (state.runs && !is_progress_thread)
         pthread_mutex_unlock(&state.round_lock);
 }

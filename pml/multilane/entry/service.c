@@ -55,7 +55,8 @@ static int wait_long(const struct multilane_wait *wait)
             break;
     }
     waiting_by_word(NULL, 0);
-    waiting_look(); /* a sleep that the word has ended is over before progress sees it */
+    if (waiting.look)
+        waiting.look(); /* a sleep that the word has ended is over before progress sees it */
     wait_story_end(&story);
     return status;
 }

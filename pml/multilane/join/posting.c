@@ -97,7 +97,7 @@ void recv_request_take(struct recv_request *request, const struct arrival *arriv
     request->sum = arrival->sum;
     receive_choose(request, arrival);
     if (!request->protocol->receive(request, arrival))
-        recv_request_ask(request, 0);
+        recv_request_ask(request);
 }
 
 /* Gives a kept message to its receive. */

@@ -56,7 +56,6 @@ static struct {
     /* Threads of the program that wait, where there is a progress thread. Relaxed: it only sleeps
      * longer or shorter by it. */
     _Atomic int waiters;
-    void (*look)(void); /* waiting_look_by */
 } state;
 
 struct waiter {
@@ -208,12 +207,6 @@ static bool yields_still(struct waiter *me, uint64_t *waited_ns)
     return true;
 }
 
-void waiting_look(void)
-{
-    if (state.look)
-        state.look();
-}
-
 /* The last function that opal_progress calls: the others have looked. The result, above 0, keeps it
  * from yielding. */
 static int waiting_progress(void)
@@ -222,7 +215,8 @@ static int waiting_progress(void)
     uint64_t waited_ns = 0;
     if (me->what == WAITING_NOT)
         return 0;
-    waiting_look();
+    if (waiting.look)
+        waiting.look();
     bool yields = yields_still(me, &waited_ns);
     if (!yields && !me->has_completed && sleep_for(me, sleep_length_us(me->what, waited_ns)))
         me->since_ns = 0; /* more may follow */
@@ -282,11 +276,6 @@ static void lanes_follow(const _Atomic uint32_t *waits)
         if (extension && extension->waits_at)
             extension->waits_at(waits);
     }
-}
-
-void waiting_look_by(void (*look)(void))
-{
-    state.look = look;
 }
 
 void waiting_begin(void)

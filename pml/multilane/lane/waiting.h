@@ -30,6 +30,9 @@ struct waiting {
     _Atomic uint32_t completions;
     /* Threads that wait in a call now. Relaxed: our lanes read it, as a hint. */
     _Atomic uint32_t waits;
+    /* Called in each round of a wait that leaves the processor to others; null: none. Written while
+     * no other thread waits. */
+    void (*look)(void);
 };
 
 extern __attribute__((visibility("hidden"))) struct waiting waiting;
@@ -42,11 +45,6 @@ static inline bool waiting_shares(void)
 /* Decides by pml_multilane_wait and the crowd on this node, when processes are added. */
 void waiting_begin(void);
 void waiting_end(void);
-/* Calls `look` in each round of a wait that leaves the processor to others; null: no more. Not
- * while other threads wait. */
-void waiting_look_by(void (*look)(void));
-/* The same once, now. */
-void waiting_look(void);
 /* Open MPI's flag to yield is set at the end of MPI_Init only, and says that processors are short
  * as well. */
 void waiting_reconsider(void);

@@ -148,20 +148,10 @@ void lane_watch(struct lane *lane)
 struct liveness *_Atomic schedule_first;
 
 static struct {
-    opal_mutex_t lock;          /* guards schedule_first; a leaf */
-    _Atomic uint64_t active_ns; /* written by the thread in watch.c, read by all */
+    opal_mutex_t lock; /* guards schedule_first; a leaf */
     _Atomic bool begun;
-} schedule;
-
-uint64_t active_time_ns(void)
-{
-    return atomic_load_explicit(&schedule.active_ns, memory_order_relaxed); /* active_time_set */
-}
-
-void active_time_set(uint64_t ns)
-{
-    atomic_store_explicit(&schedule.active_ns, ns, memory_order_relaxed);
-}
+} schedule = {.lock = OPAL_MUTEX_STATIC_INIT};
+_Atomic uint64_t active_time;
 
 void schedule_add(struct liveness *liveness)
 {
@@ -189,11 +179,6 @@ struct liveness *schedule_take(void)
     return all;
 }
 
-void schedule_init(void)
-{
-    OBJ_CONSTRUCT(&schedule.lock, opal_mutex_t);
-}
-
 void schedule_begin(void)
 {
     atomic_store_explicit(&schedule.begun, true, memory_order_relaxed); /* schedule_has_begun */
@@ -208,7 +193,6 @@ void schedule_fini(void)
 {
     atomic_init(&schedule.begun, false);
     atomic_init(&schedule_first, NULL);
-    OBJ_DESTRUCT(&schedule.lock);
 }
 
 /* --- notes between the two ends of a broken lane ---------------------------------------------- */

@@ -66,8 +66,12 @@ bool lane_break(struct lane *lane, const char *what, const char *why);
  * times it hears no peer and can conclude nothing. */
 
 /* Active time in nanoseconds. The thread in watch.c writes it, all read it. */
-uint64_t active_time_ns(void);
-void active_time_set(uint64_t ns);
+extern __attribute__((visibility("hidden"))) _Atomic uint64_t active_time;
+
+static inline uint64_t active_time_ns(void)
+{
+    return counter_read(&active_time);
+}
 
 /* Adds a peer for progress to look at. The lock of its liveness may be held. */
 void schedule_add(struct liveness *liveness);
@@ -81,7 +85,6 @@ static inline bool schedule_has_any(void)
     return atomic_load_explicit(&schedule_first, memory_order_relaxed) != NULL;
 }
 
-void schedule_init(void);
 void schedule_fini(void);
 /* From now on progress looks, though none was added yet. */
 void schedule_begin(void);

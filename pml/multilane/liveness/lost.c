@@ -123,17 +123,7 @@ struct report {
     char sentence[];
 };
 
-static _Thread_local bool is_progress_thread;
-
-void handover_is_progress_thread(void)
-{
-    is_progress_thread = true;
-}
-
-bool handover_in_progress_thread(void)
-{
-    return is_progress_thread;
-}
+_Thread_local bool is_progress_thread;
 
 static int report_tell(struct pending *pending)
 {

@@ -28,8 +28,7 @@ typedef void (*loss_function)(ompi_proc_t *proc, const char *sentence);
  * progress. False in other threads, or without memory: the caller calls it. */
 bool handover_take(loss_function lost, ompi_proc_t *proc, const char *sentence);
 
-/* Tells that the calling thread is the progress thread. */
-void handover_is_progress_thread(void);
-bool handover_in_progress_thread(void);
+/* Is the calling thread the progress thread? That one says so. */
+extern __attribute__((visibility("hidden"))) _Thread_local bool is_progress_thread;
 
 #endif

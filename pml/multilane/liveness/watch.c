@@ -508,7 +508,7 @@ static void watch_all(void)
         return;
     watch.looked_ns = system;
     uint64_t now = active_time_ns() + (passed < ATTENDED_NS ? passed : ATTENDED_NS);
-    active_time_set(now);
+    counter_set(&active_time, now);
 
     if (now - watch.quiet_ns >= QUIET_NS) {
         watch.quiet_ns = now;

@@ -255,9 +255,9 @@ static int rma_copy(struct rma *rma, bool gets, void *local, size_t offset, size
     copy_function copy = gets ? btl->btl_get : btl->btl_put;
     *size = smallest(*size, most);
     stripe_copying(used->lane, *size);
-    int rc = copy(btl, used->lane->endpoint, local, rma->remote + (offset - rma->remote_offset),
-                  used->local.handle, key_of(rma, used), *size, 0, MCA_BTL_NO_ORDER, piece_copied,
-                  rma, (void *) (uintptr_t) *size);
+    int rc = copy(btl, used->lane->endpoint, local, rma->remote + offset, used->local.handle,
+                  key_of(rma, used), *size, 0, MCA_BTL_NO_ORDER, piece_copied, rma,
+                  (void *) (uintptr_t) *size);
     return piece_started(used, *size, rc);
 }
 

@@ -28,8 +28,7 @@ struct rma {
     bool is_device;      /* this end's memory is device memory; set before all else */
     _Atomic bool landed; /* of a receive: a get, or a put with its FIN, has brought bytes */
     struct rma_lane lanes[RMA_LANES_MAX];
-    uint64_t remote; /* where byte remote_offset of the message lies at the other end */
-    size_t remote_offset;
+    uint64_t remote;           /* where the message lies at the other end */
     struct transfer *transfer; /* that the pieces belong to */
     _Alignas(8) unsigned char keys[WIRE_KEY_MAX + 8 * RMA_LANES_MAX];
 };

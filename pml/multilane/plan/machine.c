@@ -160,23 +160,6 @@ const char *used_history_story(void)
     return used.story;
 }
 
-void used_history_end(void)
-{
-    struct history now;
-    if (used.path[0] && multilane.me.vpid == 0 && (used.has_start || used.added.way_count)) {
-        history_read(used.path, &now);
-        if (used.has_start)
-            history_add_start(&now.starts[used.is_crowded], &used.start);
-        for (uint32_t i = 0; i < used.added.way_count; i++)
-            history_add_way(&now, &used.added.ways[i]);
-        (void) history_write(used.path, &now); /* else the next job begins as this one did */
-        history_free(&now);
-    }
-    history_free(&used.before);
-    history_free(&used.added);
-    memset(&used, 0, sizeof(used));
-}
-
 /* --- by the first process on the node --------------------------------------------------------- */
 
 /* Publishing and reading of what was measured. */
@@ -267,7 +250,20 @@ const struct startup_costs *node_costs(void)
     return &node.costs;
 }
 
-void node_costs_fini(void)
+void machine_end(void)
 {
+    struct history now;
+    if (used.path[0] && multilane.me.vpid == 0 && (used.has_start || used.added.way_count)) {
+        history_read(used.path, &now);
+        if (used.has_start)
+            history_add_start(&now.starts[used.is_crowded], &used.start);
+        for (uint32_t i = 0; i < used.added.way_count; i++)
+            history_add_way(&now, &used.added.ways[i]);
+        (void) history_write(used.path, &now); /* else the next job begins as this one did */
+        history_free(&now);
+    }
+    history_free(&used.before);
+    history_free(&used.added);
+    memset(&used, 0, sizeof(used));
     memset(&node, 0, sizeof(node));
 }

@@ -38,14 +38,11 @@ void used_history_load(void);
 
 const struct history *used_history(void);
 
-/* What this job adds; kept until used_history_write. */
+/* What this job adds; kept until machine_end. */
 struct history *used_history_added(void);
 
 /* One line for reports. */
 const char *used_history_story(void);
-
-/* Writes what was added, beside what other jobs have written meanwhile; and forgets all. */
-void used_history_end(void);
 
 /* --- by the first process on the node --------------------------------------------------------- */
 
@@ -67,6 +64,8 @@ bool node_record_read(const char *name, void *record, size_t bytes);
 /* As the first process has measured them; all zero but for change_s: it has not. */
 const struct startup_costs *node_costs(void);
 
-void node_costs_fini(void);
+/* Writes what was added to the history, beside what other jobs have written meanwhile; and forgets
+ * all but the profile. */
+void machine_end(void);
 
 #endif

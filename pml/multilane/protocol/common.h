@@ -64,11 +64,11 @@ int get_piece(struct transfer *transfer, size_t offset, size_t *size);
 /* Announces device memory: with its key on the lane of device memory, where it has one. */
 int device_announce(struct send_request *request);
 
-/* Sends the bytes [from, end) as active messages to the request's receiver: the data phase of
+/* Sends the bytes up to `end` as active messages to the request's receiver: the data phase of
  * rndv-am, which other rendezvous fall back to. */
-void rndv_am_move(struct send_request *request, size_t from, size_t end);
+void rndv_am_move(struct send_request *request, size_t end);
 
 /* The same for device memory, which goes through slots of host memory. */
-void rndv_staged_move(struct send_request *request, size_t from, size_t end);
+void rndv_staged_move(struct send_request *request, size_t end);
 
 #endif

@@ -20,13 +20,13 @@ static int rndv_am_piece(struct transfer *transfer, size_t offset, size_t *size)
 
 static const struct transfer_steps rndv_am_way = {.start = rndv_am_piece, .finish = pieces_finish};
 
-void rndv_am_move(struct send_request *request, size_t from, size_t end)
+void rndv_am_move(struct send_request *request, size_t end)
 {
     if (OPAL_UNLIKELY(send_request_is_of_device(request))) {
-        rndv_staged_move(request, from, end);
+        rndv_staged_move(request, end);
         return;
     }
-    transfer_begin(&request->transfer, &rndv_am_way, from, end,
+    transfer_begin(&request->transfer, &rndv_am_way, 0, end,
                    PIECES_IN_FLIGHT * request->route->lane_count);
 }
 
@@ -51,7 +51,7 @@ static void rndv_am_ready(struct send_request *request, struct lane *lane,
 {
     (void) lane;
     (void) key;
-    rndv_am_move(request, rtr->offset, rtr->offset + rtr->size);
+    rndv_am_move(request, rtr->size);
 }
 
 static bool rndv_am_receive(struct recv_request *request, const struct arrival *arrival)
@@ -63,7 +63,7 @@ static bool rndv_am_receive(struct recv_request *request, const struct arrival *
         memcpy(&offer, arrival->key_bytes, sizeof(offer));
         taking_offered(request, &offer);
     }
-    recv_request_ask(request, 0);
+    recv_request_ask(request);
     if (is_offered)
         taking_asked(peer, request, &offer);
     return true;

@@ -125,7 +125,7 @@ static void rndv_both_ready(struct send_request *request, struct lane *lane,
     struct obtained *own = request->protocol == &rndv_both ? (void *) request->own : NULL;
     (void) key;
     if (!own || !own->control || lane != own->lane) {
-        rndv_am_move(request, rtr->offset, rtr->offset + rtr->size);
+        rndv_am_move(request, rtr->size);
         return;
     }
     /* One step more than the answer, which another thread may get: until this one is through with
@@ -152,7 +152,7 @@ static void rndv_both_finish(struct recv_request *request)
         /* Behind the RTR: on a faster lane it would arrive before it at a sender that was away. */
         recv_request_acknowledge(request, own->lane);
     else if (recv_request_let_go(request, request->wanted))
-        recv_request_ask_on(request, own->lane, 0); /* over what was copied come the same bytes */
+        recv_request_ask_on(request, own->lane); /* over what was copied come the same bytes */
     else
         recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
 }
@@ -226,7 +226,7 @@ static bool rndv_both_receive(struct recv_request *request, const struct arrival
     *own = (struct found){.control = control, .lane = lane};
     request->is_shared = true;
     uint64_t remote = arrival->key.address; /* the RTR may end the arrival's life */
-    recv_request_send_rtr(request, lane, 0, WIRE_BY_BOTH, &key, NULL);
+    recv_request_send_rtr(request, lane, WIRE_BY_BOTH, &key, NULL);
     bool is_last = chunks_copy(lane, control, pull, request->data, remote, request->wanted);
     rndv_both_through(request, is_last);
     return true;

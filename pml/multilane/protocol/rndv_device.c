@@ -29,16 +29,15 @@ static int rndv_device_put_piece(struct transfer *transfer, size_t offset, size_
 static void rndv_device_put_finish(struct transfer *transfer, int status)
 {
     struct send_request *request = send_request_of_transfer(transfer);
-    size_t from = request->rma.remote_offset, end = request->transfer.end;
+    size_t end = request->transfer.end;
     request->rma.count = 0;
     if (OPAL_UNLIKELY(status != OMPI_SUCCESS)) {
-        rndv_am_move(request, from, end);
+        rndv_am_move(request, end);
         return;
     }
     /* Relaxed: the steps order. */
     atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
-    tell_of_bytes(peer_control_lane(request->out.peer), WIRE_FIN, request->receiver, end - from,
-                  request);
+    tell_of_bytes(peer_control_lane(request->out.peer), WIRE_FIN, request->receiver, end, request);
     send_request_step(request);
 }
 
@@ -58,16 +57,14 @@ static bool key_read(struct rma *rma, struct peer *peer, const struct wire_key *
 static void rndv_device_ready(struct send_request *request, struct lane *lane,
                               const struct wire_rtr *rtr, const unsigned char *key)
 {
-    size_t from = rtr->offset, end = rtr->offset + rtr->size;
     (void) lane;
     if (!key_read(&request->rma, request->out.peer, &rtr->key, key)) {
         request->rma.count = 0;
-        rndv_am_move(request, from, end);
+        rndv_am_move(request, rtr->size);
         return;
     }
-    request->rma.remote_offset = from;
     request->rma.transfer = &request->transfer;
-    transfer_begin(&request->transfer, &put_way, from, end, 1);
+    transfer_begin(&request->transfer, &put_way, 0, rtr->size, 1);
 }
 
 /* --- the receiver -------------------------------------------------------------------------------
@@ -81,9 +78,8 @@ static bool device_get(struct recv_request *request, const struct arrival *arriv
         rma->count = 0;
         return false;
     }
-    rma->remote_offset = 0;
     rma->transfer = &request->transfer;
-    recv_request_get_begins(request, &rndv_device);
+    atomic_store_explicit(&request->held_by, &rndv_device, memory_order_relaxed);
     transfer_begin(&request->transfer, &get_way, 0, request->wanted, 1);
     return true;
 }
@@ -101,7 +97,7 @@ static bool device_ask_put(struct recv_request *request)
         return false;
     request->is_summed = false; /* the sender waits for no word of it */
     rma_write_keys(rma, &key, bytes);
-    recv_request_send_rtr(request, peer_control_lane(peer), 0, WIRE_BY_DEVICE, &key, bytes);
+    recv_request_send_rtr(request, peer_control_lane(peer), WIRE_BY_DEVICE, &key, bytes);
     return true;
 }
 

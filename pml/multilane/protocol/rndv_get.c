@@ -60,9 +60,8 @@ static bool rndv_get_receive(struct recv_request *request, const struct arrival 
         rma_release(rma);
         return false;
     }
-    rma->remote_offset = 0;
     rma->transfer = &request->transfer;
-    recv_request_get_begins(request, &rndv_get);
+    atomic_store_explicit(&request->held_by, &rndv_get, memory_order_relaxed);
     transfer_begin(&request->transfer, &rndv_get_way, 0, request->wanted,
                    PIECES_IN_FLIGHT * rma->count);
     return true;

@@ -60,7 +60,7 @@ static bool rndv_put_receive(struct recv_request *request, const struct arrival 
     unsigned char bytes[WIRE_KEY_MAX];
     struct wire_key key;
     rma_write_keys(&request->rma, &key, bytes);
-    recv_request_send_rtr(request, request->rma.lanes[0].lane, 0, WIRE_BY_PUT, &key, bytes);
+    recv_request_send_rtr(request, request->rma.lanes[0].lane, WIRE_BY_PUT, &key, bytes);
     return true;
 }
 
@@ -131,7 +131,7 @@ static int rndv_put_again(struct pending *pending)
     if (rma_fence(&request->rma) == LANE_AGAIN && !peer_is_lost(request->out.peer))
         return LANE_AGAIN;
     rma_release(&request->rma);
-    rndv_am_move(request, request->rma.remote_offset, request->transfer.end);
+    rndv_am_move(request, request->transfer.end);
     return OMPI_SUCCESS;
 }
 
@@ -160,15 +160,14 @@ static void rndv_put_ready(struct send_request *request, struct lane *lane,
     char *place = send_request_place(request, &rma->is_device);
     rma_release(rma); /* of a get that the receiver did not choose */
     rma_read_keys(rma, request->out.peer, lane, &rtr->key, key);
-    rma->remote_offset = rtr->offset;
     rma->transfer = &request->transfer;
-    if (rma_can_put(rma, place + rtr->offset, rtr->size)) {
+    if (rma_can_put(rma, place, rtr->size)) {
         atomic_store_explicit(&request->is_putting, request->is_summed, memory_order_relaxed);
-        transfer_begin(&request->transfer, &rndv_put_way, rtr->offset, rtr->offset + rtr->size,
+        transfer_begin(&request->transfer, &rndv_put_way, 0, rtr->size,
                        PIECES_IN_FLIGHT * rma->count);
     } else {
         rma_release(rma);
-        rndv_am_move(request, rtr->offset, rtr->offset + rtr->size);
+        rndv_am_move(request, rtr->size);
     }
 }
 

@@ -123,15 +123,15 @@ static void rndv_staged_finish(struct transfer *transfer, int status)
 static const struct transfer_steps rndv_staged_way = {.start = rndv_staged_piece,
                                                       .finish = rndv_staged_finish};
 
-void rndv_staged_move(struct send_request *request, size_t from, size_t end)
+void rndv_staged_move(struct send_request *request, size_t end)
 {
     /* The lanes of its own route where that is staged; else those of messages that are packed,
      * which carry messages in any case. */
     if (request->route->protocol != &rndv_staged)
         request->route =
             class_route_at(peer_class_now(request->out.peer), CLASS_PACKED, request->out.size);
-    atomic_store_explicit(&request->unsent, end - from, memory_order_relaxed);
-    transfer_begin(&request->transfer, &rndv_staged_way, from, end, SLOTS_UNDER_WAY);
+    atomic_store_explicit(&request->unsent, end, memory_order_relaxed);
+    transfer_begin(&request->transfer, &rndv_staged_way, 0, end, SLOTS_UNDER_WAY);
 }
 
 /* Without a key now (memory that cannot be shared, out of handles) it is staged. */

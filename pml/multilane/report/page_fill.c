@@ -594,13 +594,13 @@ int page_keeper_begin(void)
     own_page_round(own_page->started_ns);
     finalize_told = false;
     waited_forget();
-    waiting_look_by(page_look_now);
+    waiting.look = page_look_now;
     return opal_progress_register_lp(page_progress);
 }
 
 void page_keeper_end(void)
 {
-    waiting_look_by(NULL);
+    waiting.look = NULL;
     opal_progress_unregister(page_progress);
     job_pages_end();
     own_page_close();

@@ -291,7 +291,7 @@ static void recv_request_check(struct recv_request *request)
     rma_release(&request->rma);
     atomic_store_explicit(&request->received, 0, memory_order_relaxed); /* no piece was asked for */
     if (recv_request_let_go(request, request->wanted))
-        recv_request_ask(request, 0);
+        recv_request_ask(request);
     else
         recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
 }
@@ -451,14 +451,11 @@ bool recv_request_can_answer(struct recv_request *request)
     return false;
 }
 
-void recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_t offset,
-                           uint32_t method, const struct wire_key *key, const void *key_bytes)
+void recv_request_send_rtr(struct recv_request *request, struct lane *lane, uint32_t method,
+                           const struct wire_key *key, const void *key_bytes)
 {
     struct peer *peer = recv_request_peer(request);
-    struct wire_rtr rtr = {.sender = request->sender,
-                           .offset = offset,
-                           .size = request->wanted - offset,
-                           .method = method};
+    struct wire_rtr rtr = {.sender = request->sender, .size = request->wanted, .method = method};
     /* With a handle a lost peer may end it, in another thread: all else was read before. */
     if (OPAL_UNLIKELY(!recv_request_can_answer(request)))
         return;
@@ -470,38 +467,32 @@ void recv_request_send_rtr(struct recv_request *request, struct lane *lane, size
     control_append(&message, key_bytes, wire_keys_length(&rtr.key));
     handle_goes_out(request);
     /* A sender that proposed a put expects this RTR, see send_request_expect. */
-    if (method == WIRE_BY_PUT && request->is_expected)
-        control_send_expected(lane, &message);
-    else
+    if (method != WIRE_BY_PUT || !request->is_expected ||
+        lane_send_slot(lane, message.bytes, message.length) != OMPI_SUCCESS)
         control_send_message(lane, &message);
-}
-
-void recv_request_get_begins(struct recv_request *request, const struct protocol *protocol)
-{
-    atomic_store_explicit(&request->held_by, protocol, memory_order_relaxed);
 }
 
 void recv_request_get_failed(struct recv_request *request)
 {
     const struct protocol *mine = atomic_load_explicit(&request->held_by, memory_order_relaxed);
-    recv_request_ask(request, 0); /* the same bytes overwrite what was got */
+    recv_request_ask(request); /* the same bytes overwrite what was got */
     /* Release, against recv_request_cancel: it finds the request as it is here. Compared,
      * because the request may have ended, and another protocol or get may hold it. */
     atomic_compare_exchange_strong_explicit(&request->held_by, &mine, NULL, memory_order_release,
                                             memory_order_relaxed);
 }
 
-void recv_request_ask_on(struct recv_request *request, struct lane *lane, size_t offset)
+void recv_request_ask_on(struct recv_request *request, struct lane *lane)
 {
     if (OPAL_UNLIKELY(lost_or_dead(recv_request_peer(request))))
         recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
     else
-        recv_request_send_rtr(request, lane, offset, WIRE_BY_SEND, NULL, NULL);
+        recv_request_send_rtr(request, lane, WIRE_BY_SEND, NULL, NULL);
 }
 
-void recv_request_ask(struct recv_request *request, size_t offset)
+void recv_request_ask(struct recv_request *request)
 {
-    recv_request_ask_on(request, peer_control_lane(recv_request_peer(request)), offset);
+    recv_request_ask_on(request, peer_control_lane(recv_request_peer(request)));
 }
 
 /* Claims bytes for the caller, which writes them and then counts the fresh ones; until then the

@@ -175,23 +175,22 @@ bool recv_request_let_go(struct recv_request *request, size_t bytes);
 
 /* All bytes have arrived: sends the ACK on this lane, then completes. */
 void recv_request_acknowledge(struct recv_request *request, struct lane *lane);
-/* Call before the gets of a message, and where they failed: a cancel waits for their end. After
- * a failure it asks for the message by sends. */
-void recv_request_get_begins(struct recv_request *request, const struct protocol *protocol);
+/* The gets of a message have failed: it asks for the message by sends. Until then a cancel waits
+ * for their end (held_by). */
 void recv_request_get_failed(struct recv_request *request);
 /* All has come by gets, puts or copies, over this lane, or several (null): has it the sum that was
  * announced? Of device memory, and of a message that is cut short, that is not known. */
 bool recv_request_is_right(struct recv_request *request, struct lane *lane);
-/* Asks for the bytes from `offset` on as active messages (RTR). */
-void recv_request_ask(struct recv_request *request, size_t offset);
+/* Asks for the message as active messages (RTR). */
+void recv_request_ask(struct recv_request *request);
 /* The same on a given lane, which must not be overtaken. */
-void recv_request_ask_on(struct recv_request *request, struct lane *lane, size_t offset);
+void recv_request_ask_on(struct recv_request *request, struct lane *lane);
 /* Makes the handle by which the sender answers. False: no memory; the receive has ended with an
  * error, and the sender was told. */
 bool recv_request_can_answer(struct recv_request *request);
 /* Sends an RTR. The receive may have ended as for recv_request_can_answer. */
-void recv_request_send_rtr(struct recv_request *request, struct lane *lane, size_t offset,
-                           uint32_t method, const struct wire_key *key, const void *key_bytes);
+void recv_request_send_rtr(struct recv_request *request, struct lane *lane, uint32_t method,
+                           const struct wire_key *key, const void *key_bytes);
 
 /* WIRE_DATA, WIRE_FIN, WIRE_FIN_SUMMED, WIRE_SO_FAR and WIRE_CANCEL. False: they fit no
  * request. */

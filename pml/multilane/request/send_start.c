@@ -339,8 +339,7 @@ bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_
                         const unsigned char *key)
 {
     struct send_request *request = handle_find(&multilane.handles, HANDLE_SEND, rtr->sender);
-    if (!request || request->out.peer != peer || rtr->offset > request->out.size ||
-        rtr->size > request->out.size - rtr->offset)
+    if (!request || request->out.peer != peer || rtr->size > request->out.size)
         return false;
     const struct protocol *way = protocol_of_method(rtr->method);
     bool is_device;
@@ -348,7 +347,7 @@ bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_
         return false;
     /* Acquire: as in send_request_again. */
     bool is_again = atomic_load_explicit(&request->is_putting, memory_order_acquire);
-    if ((is_again && (rtr->method != WIRE_BY_SEND || rtr->offset)) ||
+    if ((is_again && rtr->method != WIRE_BY_SEND) ||
         !send_state_leave_announced(request, SEND_MOVING))
         return false;
     send_request_expect(request, false);

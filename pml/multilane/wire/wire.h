@@ -7,7 +7,7 @@
 
 /* The modex record (contact.h) settles version and byte order once; no header repeats them.
  * Fields are in host byte order, which the record has found equal at both ends. */
-#define WIRE_VERSION 19
+#define WIRE_VERSION 20
 
 /* One BTL tag for everything: the first of the tags that Open MPI gives to the PML. */
 #define WIRE_TAG 0x50
@@ -168,11 +168,10 @@ enum wire_method {
 struct wire_rtr {
     struct wire_handle sender;
     struct wire_handle receiver;
-    uint64_t offset; /* of the first byte wanted */
-    uint64_t size;   /* bytes wanted from there */
+    uint64_t size;   /* bytes wanted, from the first one on */
     uint32_t method; /* enum wire_method; not WIRE_BY_GET */
     uint32_t reserved;
-    struct wire_key key; /* WIRE_BY_PUT, _BOTH, _DEVICE: where byte `offset` goes at the receiver */
+    struct wire_key key; /* WIRE_BY_PUT, _BOTH, _DEVICE: where it goes at the receiver */
 };
 
 struct wire_data {
@@ -271,7 +270,7 @@ _Static_assert(sizeof(struct wire_match) == 16, "layout of the wire");
 _Static_assert(sizeof(struct wire_part) == 32, "layout of the wire");
 _Static_assert(sizeof(struct wire_key) == 16, "layout of the wire");
 _Static_assert(sizeof(struct wire_rts) == 56, "layout of the wire");
-_Static_assert(sizeof(struct wire_rtr) == 56, "layout of the wire");
+_Static_assert(sizeof(struct wire_rtr) == 48, "layout of the wire");
 _Static_assert(sizeof(struct wire_data) == 16, "layout of the wire");
 _Static_assert(sizeof(struct wire_ask) == 8, "layout of the wire");
 /* An 8-byte message and its headers leave room for a lane's own flag in a 64-byte line. */
