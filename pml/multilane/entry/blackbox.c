@@ -176,7 +176,7 @@ static void add_done(uint32_t number, const ompi_communicator_t *comm,
     add(event);
 }
 
-/* or all is done. `status`: of a receive. */
+/* All of the call is done. `status`: of a receive. */
 static void recording_done(uint32_t number, const ompi_communicator_t *comm,
                            const ompi_status_public_t *status)
 {
@@ -188,36 +188,24 @@ static void recording_done(uint32_t number, const ompi_communicator_t *comm,
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-static bool is_send(const ompi_request_t *request)
-{
-    return ((const mca_pml_base_request_t *) request)->req_type == MCA_PML_REQUEST_SEND;
-}
-
-static void request_mark(uint32_t number, ompi_request_t *request)
-{
-    ((mca_pml_base_request_t *) request)->req_sequence = REQUEST_MARK | number;
-}
-
-/* The call returns; the request, if not null, is done later: when the function is called that frees
- * it, or, of a persistent one, when a call finds it inactive; */
 static void recording_request_done(ompi_request_t *request)
 {
     mca_pml_base_request_t *base = (mca_pml_base_request_t *) request;
     if (!recording.is_hooked || base->req_sequence >> 32 != REQUEST_MARK >> 32)
         return;
     add_done((uint32_t) base->req_sequence, base->req_comm,
-             is_send(request) ? NULL : &request->req_status);
+             base->req_type == MCA_PML_REQUEST_SEND ? NULL : &request->req_status);
     base->req_sequence = 0;
 }
 
 /* The call returns; the request, if not null, is done later: when the function is called that frees
- * it, or, of a persistent one, when a call finds it inactive; */
+ * it, or, of a persistent one, when a call finds it inactive. */
 static void recording_goes_on(uint32_t number, ompi_request_t *request)
 {
     if (!recording.is_hooked)
         return;
     if (request)
-        request_mark(number, request);
+        ((mca_pml_base_request_t *) request)->req_sequence = REQUEST_MARK | number;
     leave();
 }
 
@@ -351,7 +339,6 @@ static void recording_begin(mca_pml_base_module_t *module)
     module->pml_improbe = recorded_improbe;
 }
 
-/* While there is a page, with the module whose functions Open MPI calls. */
 static void recording_end(mca_pml_base_module_t *module)
 {
     if (!recording.is_hooked)

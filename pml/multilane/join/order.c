@@ -85,6 +85,8 @@ static void refuse_later(const struct arrival *arrival, struct inbound *kept,
     *refused = inbound;
 }
 
+/* With the peer's lock held, as the next two. Finds the receive for an arrival, or keeps it;
+ * `kept`: the inbound that holds it already, or null. */
 static struct recv_request *order_deliver(struct arrival *arrival, struct inbound *kept,
                                           struct order_rest *rest)
 {
@@ -170,6 +172,7 @@ static void ready_take(struct inbound *ready)
     }
 }
 
+/* Does the rest. No lock is held. */
 static void order_finish(struct order_rest *rest)
 {
     if (OPAL_UNLIKELY(rest->ready != NULL))
@@ -246,7 +249,7 @@ static void assembly_insert(struct peer *peer, struct inbound *assembly)
 static bool assemblies_make(struct peer *peer)
 {
     if (OPAL_UNLIKELY(!peer->assemblies))
-        peer->assemblies = calloc(1, sizeof(*peer->assemblies));
+        peer->assemblies = calloc(ASSEMBLY_BUCKETS, sizeof(struct inbound *));
     return peer->assemblies;
 }
 

@@ -30,6 +30,7 @@ void credit_look(struct peer *peer)
     }
 }
 
+/* The same: it is kept; */
 static void credit_hold(struct peer *peer, uint32_t cost)
 {
     if (OPAL_UNLIKELY(flow_hold(&peer->in, &multilane.pool, cost)))
@@ -37,6 +38,7 @@ static void credit_hold(struct peer *peer, uint32_t cost)
     credit_look(peer);
 }
 
+/* or, of a kept one: it was matched or thrown away. */
 static void credit_release(struct peer *peer, uint32_t cost)
 {
     if (cost && flow_release(&peer->in, cost))
@@ -391,7 +393,7 @@ struct inbound *assembly_next(struct peer *peer, const struct inbound *at)
     struct inbound *next = at ? at->next_assembly : NULL;
     uint32_t i = at ? at->arrival.match.sequence % ASSEMBLY_BUCKETS + 1 : 0;
     while (peer->assemblies && !next && i < ASSEMBLY_BUCKETS)
-        next = peer->assemblies->buckets[i++];
+        next = peer->assemblies[i++];
     return next;
 }
 

@@ -18,8 +18,7 @@ void credit_end(struct peer *peer);
  * waits for it. */
 void credit_look(struct peer *peer);
 
-/* With the peer's lock held, for a message of that cost. matched: a receive matched it at
- * arrival. hold: it is kept. release: a kept one was matched or thrown away. */
+/* With the peer's lock held: a receive has matched a message of that cost at its arrival. */
 static inline void credit_matched(struct peer *peer, uint32_t cost)
 {
     if (OPAL_UNLIKELY(flow_matched(&peer->in, cost)))
@@ -108,13 +107,9 @@ static inline bool inbound_is_plain(const struct inbound *inbound, size_t room)
  * behind another. Guarded by the peer's lock. */
 #define ASSEMBLY_BUCKETS 256u
 
-struct assemblies {
-    struct inbound *buckets[ASSEMBLY_BUCKETS];
-};
-
 static inline struct inbound **assembly_bucket(struct peer *peer, uint32_t sequence)
 {
-    return &peer->assemblies->buckets[sequence % ASSEMBLY_BUCKETS];
+    return &peer->assemblies[sequence % ASSEMBLY_BUCKETS];
 }
 
 /* One after the other, in any order: the first one, or the one behind `at`. Null: no more. */

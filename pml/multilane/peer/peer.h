@@ -65,11 +65,11 @@ struct peer {
     bool starved;            /* the limits are used up; starved_pending is in the queue */
     bool waiting_is_pending; /* waiting_pending is in the queue; under the credit_lock */
     struct flow_in in;
-    struct inbound *early;         /* messages before their turn, by ascending sequence */
-    struct inbound *early_last;    /* the last of them; undefined if there is none */
-    struct assemblies *assemblies; /* eager messages with missing parts; null: none yet */
-    struct peer_offers *offers;    /* null until the first one: match/inbound.h */
-    uint64_t starved_ns;           /* since when, or when its limits last moved */
+    struct inbound *early;       /* messages before their turn, by ascending sequence */
+    struct inbound *early_last;  /* the last of them; undefined if there is none */
+    struct inbound **assemblies; /* eager messages with missing parts; null: none yet */
+    struct peer_offers *offers;  /* null until the first one: match/inbound.h */
+    uint64_t starved_ns;         /* since when, or when its limits last moved */
     struct pending starved_pending;
 
     opal_mutex_t credit_lock; /* guards out (but for out.limit) and what follows; a leaf */

@@ -141,7 +141,7 @@ const struct history *used_history(void)
     return &used.before;
 }
 
-/* What this job adds; kept until used_history_write. */
+/* What this job adds; kept until machine_end. */
 static void used_history_add_start(bool is_crowded, const struct startup_costs *costs)
 {
     history_add_start(&used.before.starts[is_crowded], costs);

@@ -54,12 +54,6 @@ static int eager_zcopy_part(struct send_request *request, size_t offset, size_t 
  * receiver knows of it, and may take the rest. */
 #define ANNOUNCEMENT_BYTES 64u
 
-static int eager_zcopy_announce(struct send_request *request, size_t *size)
-{
-    *size = ANNOUNCEMENT_BYTES;
-    return eager_zcopy_part(request, 0, size);
-}
-
 static int eager_zcopy_piece(struct transfer *transfer, size_t offset, size_t *size)
 {
     struct send_request *request = send_request_of_transfer(transfer);
@@ -69,8 +63,10 @@ static int eager_zcopy_piece(struct transfer *transfer, size_t offset, size_t *s
     rc = eager_zcopy_part(request, offset, size);
     if (OPAL_LIKELY(rc != LANE_AGAIN) || !offer_is_made(request))
         return rc;
-    if (offset == 0)
-        return eager_zcopy_announce(request, size);
+    if (offset == 0) {
+        *size = ANNOUNCEMENT_BYTES;
+        return eager_zcopy_part(request, 0, size);
+    }
     offer_leave(request, offset);
     return LANE_AGAIN;
 }

@@ -59,22 +59,11 @@ static size_t chunk_size(size_t size)
     return chunk < CHUNK_MAX ? chunk : CHUNK_MAX;
 }
 
-typedef int (*chunk_copy)(struct lane *lane, char *local, uint64_t remote, size_t size);
-
-static int pull(struct lane *lane, char *local, uint64_t remote, size_t size)
-{
-    return lane->extension->copy_from(lane->btl, lane->endpoint, local, remote, size);
-}
-
-static int push(struct lane *lane, char *local, uint64_t remote, size_t size)
-{
-    return lane->extension->copy_to(lane->btl, lane->endpoint, local, remote, size);
-}
-
 /* Claims and copies until nothing is left. True: this end did the last chunk. */
-static bool chunks_copy(struct lane *lane, struct multilane_control *control, chunk_copy copy,
+static bool chunks_copy(struct lane *lane, struct multilane_control *control, bool pulls,
                         char *local, uint64_t remote, size_t size)
 {
+    const struct multilane_extension *by = lane->extension;
     size_t chunk = chunk_size(size), count = (size + chunk - 1) / chunk;
     bool is_last = false;
     for (;;) {
@@ -86,7 +75,10 @@ static bool chunks_copy(struct lane *lane, struct multilane_control *control, ch
         size_t offset = index * chunk;
         size_t length = size - offset < chunk ? size - offset : chunk;
         if (atomic_load_explicit(&control->words[WORD_FAILED], memory_order_acquire) ||
-            copy(lane, local + offset, remote + offset, length) != OPAL_SUCCESS)
+            (pulls
+                 ? by->copy_from(lane->btl, lane->endpoint, local + offset, remote + offset, length)
+                 : by->copy_to(lane->btl, lane->endpoint, local + offset, remote + offset,
+                               length)) != OPAL_SUCCESS)
             atomic_store_explicit(&control->words[WORD_FAILED], 1, memory_order_release);
         is_last =
             atomic_fetch_add_explicit(&control->words[WORD_DONE], 1, memory_order_acq_rel) + 1 ==
@@ -132,7 +124,7 @@ static void rndv_both_ready(struct send_request *request, struct lane *lane,
      * the line, it is not given back. Relaxed: the steps order. */
     atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
     send_state_set(request, SEND_ANNOUNCED); /* the receiver has yet to say whether all is well */
-    if (chunks_copy(lane, own->control, push, (char *) request->out.data, rtr->key.address,
+    if (chunks_copy(lane, own->control, false, (char *) request->out.data, rtr->key.address,
                     rtr->size))
         tell_of_bytes(lane, WIRE_FIN, rtr->receiver, rtr->size, NULL); /* until the ACK */
     send_request_step(request);
@@ -227,7 +219,7 @@ static bool rndv_both_receive(struct recv_request *request, const struct arrival
     request->is_shared = true;
     uint64_t remote = arrival->key.address; /* the RTR may end the arrival's life */
     recv_request_send_rtr(request, lane, WIRE_BY_BOTH, &key, NULL);
-    bool is_last = chunks_copy(lane, control, pull, request->data, remote, request->wanted);
+    bool is_last = chunks_copy(lane, control, true, request->data, remote, request->wanted);
     rndv_both_through(request, is_last);
     return true;
 }
