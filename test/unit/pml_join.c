@@ -86,7 +86,7 @@ static void numbers_wrap(void)
     int got[4] = {-1, -1, -1, -1};
     struct recv_request *requests[4];
     begin();
-    peer_next_sequence_set(job_peer(1), UINT32_MAX - 1);
+    job_peer(1)->next_receive_sequence = UINT32_MAX - 1;
     for (int i = 0; i < 4; i++)
         requests[i] = job_receive(&got[i], sizeof(got[i]), 1, TAG);
     for (int i = 3; i >= 0; i--)
@@ -143,7 +143,7 @@ static void assemble(uint64_t seed, int posted)
         (uint32_t) chance_below(&chance, 2); /* 1: early, until the other is there */
     struct recv_request *request = NULL, *other = job_receive(NULL, 0, 1, TAG + 1);
     memset(buffer, CANARY, sizeof(buffer));
-    peer_next_sequence_set(job_peer(1), 0);
+    job_peer(1)->next_receive_sequence = 0;
     while (missing || !request) {
         if (!request && (parts == posted || !missing)) {
             request = job_receive(buffer, sizeof(buffer), 1, TAG);

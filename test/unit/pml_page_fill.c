@@ -60,7 +60,7 @@ static void test_peers(void)
     peers[0]->out.limit = 100;
     for (int i = 0; i < 3; i++)
         peer_draw(peers[0], 40, &sequence, &mark);
-    peer_next_sequence_set(peers[0], 5);
+    peers[0]->next_receive_sequence = 5;
     peers[0]->in.held = 12;
     const struct page_peer *row = fill(0);
     CHECK(row && row->sent == 3 && row->received == 5 && row->kept == 12 && row->credit == -20 &&

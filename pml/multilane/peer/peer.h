@@ -108,15 +108,11 @@ static inline uint32_t peer_next_sequence(const struct peer *peer)
     return atomic_load_explicit(&peer->next_receive_sequence, memory_order_relaxed);
 }
 
-static inline void peer_next_sequence_set(struct peer *peer, uint32_t sequence)
-{
-    atomic_store_explicit(&peer->next_receive_sequence, sequence, memory_order_relaxed);
-}
-
 /* That one has come. */
 static inline void peer_sequence_came(struct peer *peer)
 {
-    peer_next_sequence_set(peer, peer_next_sequence(peer) + 1);
+    atomic_store_explicit(&peer->next_receive_sequence, peer_next_sequence(peer) + 1,
+                          memory_order_relaxed);
 }
 
 /* Messages may be sent to it. Acquire, against peer_reach: its lanes and plan are there. */
