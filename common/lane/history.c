@@ -3,6 +3,7 @@
 #include "common/lane/history.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,9 +56,9 @@ static uint64_t ps_of(double seconds)
 static void start_read(const char *line, struct history *history)
 {
     struct startup_costs costs;
-    unsigned crowded;
+    unsigned kind;
     int at = 0;
-    if (sscanf(line, "start %u%n", &crowded, &at) != 1 || crowded > 1)
+    if (sscanf(line, "start %u%n", &kind, &at) != 1 || kind >= HISTORY_KINDS)
         return;
     for (int i = 0; i < COSTS; i++) {
         int length = 0;
@@ -67,7 +68,7 @@ static void start_read(const char *line, struct history *history)
         *cost_at(&costs, i) = 1e-12 * (double) ps;
         at += length;
     }
-    history_add_start(&history->starts[crowded], &costs);
+    history_add_start(history, kind, &costs);
 }
 
 static void way_read(const char *line, struct history *history)
@@ -118,13 +119,43 @@ void history_free(struct history *history)
 
 /* --- adding ----------------------------------------------------------------------------------- */
 
-void history_add_start(struct history_starts *starts, const struct startup_costs *costs)
+/* The shortest of an empty message in all starts; infinite: there is none. */
+static double least_empty_s(const struct history *history)
 {
+    double least = INFINITY;
+    for (uint32_t kind = 0; kind < HISTORY_KINDS; kind++)
+        for (uint32_t i = 0; i < history->starts[kind].count; i++)
+            least = fmin(least, history->starts[kind].costs[i].empty_s);
+    return least;
+}
+
+uint32_t history_kind(const struct history *history, bool is_crowded, double empty_s)
+{
+    bool is_apart = empty_s > HISTORY_APART * least_empty_s(history);
+    return (is_crowded ? HISTORY_CROWDED : 0) | (is_apart ? HISTORY_IS_APART : 0);
+}
+
+/* Only now it is seen that all starts before were apart. */
+static void starts_part(struct history *history)
+{
+    for (uint32_t kind = 0; kind < HISTORY_IS_APART; kind++) {
+        history->starts[kind | HISTORY_IS_APART] = history->starts[kind];
+        history->starts[kind] = (struct history_starts){0};
+    }
+}
+
+void history_add_start(struct history *history, uint32_t kind, const struct startup_costs *costs)
+{
+    struct history_starts *starts = &history->starts[kind];
     if (!startup_check(costs)) {
         if (starts->busy < HISTORY_BUSY)
             starts->busy++;
         return;
     }
+    double least_s = least_empty_s(history);
+    if (isfinite(least_s) && HISTORY_APART * costs->empty_s < least_s)
+        starts_part(history);
+    starts = &history->starts[history_kind(history, kind & HISTORY_CROWDED, costs->empty_s)];
     if (starts->count == HISTORY_STARTS)
         memmove(&starts->costs[0], &starts->costs[1], (--starts->count) * sizeof(*costs));
     starts->costs[starts->count++] = *costs;
@@ -170,28 +201,28 @@ bool history_costs(const struct history_starts *starts, struct startup_costs *co
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static void start_write(FILE *file, unsigned crowded, const struct startup_costs *costs)
+static void start_write(FILE *file, uint32_t kind, const struct startup_costs *costs)
 {
-    fprintf(file, "start %u", crowded);
+    fprintf(file, "start %" PRIu32, kind);
     for (int i = 0; i < COSTS; i++)
         fprintf(file, " %" PRIu64, ps_of(cost_value(costs, i)));
     fputc('\n', file);
 }
 
-static void starts_write(FILE *file, unsigned crowded, const struct history_starts *starts)
+static void starts_write(FILE *file, uint32_t kind, const struct history_starts *starts)
 {
     static const struct startup_costs none;
     for (uint32_t i = 0; i < starts->busy; i++)
-        start_write(file, crowded, &none);
+        start_write(file, kind, &none);
     for (uint32_t i = 0; i < starts->count; i++)
-        start_write(file, crowded, &starts->costs[i]);
+        start_write(file, kind, &starts->costs[i]);
 }
 
 static void all_write(FILE *file, const struct history *history)
 {
     fputs(FIRST_LINE, file);
-    for (unsigned crowded = 0; crowded < 2; crowded++)
-        starts_write(file, crowded, &history->starts[crowded]);
+    for (uint32_t kind = 0; kind < HISTORY_KINDS; kind++)
+        starts_write(file, kind, &history->starts[kind]);
     for (uint32_t i = 0; i < history->way_count; i++) {
         const struct history_way *way = &history->ways[i];
         fprintf(file, "way %s %u %s %x %u %u %u %" PRIu64 "\n", way->class, way->buffer,

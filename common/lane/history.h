@@ -34,8 +34,19 @@ struct history_way {
     double seconds;    /* the median for the largest size of the bucket */
 };
 
+/* Where an empty message takes so many times the shortest time of all starts, processors are apart:
+ * a virtual machine's are moved by its host, and then all costs differ. */
+#define HISTORY_APART 2
+
+/* Of starts: the sum of */
+enum history_kind {
+    HISTORY_CROWDED = 1, /* more processes than processors */
+    HISTORY_IS_APART = 2,
+    HISTORY_KINDS = 4
+};
+
 struct history {
-    struct history_starts starts[2]; /* [1]: of more processes than processors */
+    struct history_starts starts[HISTORY_KINDS];
     uint32_t way_count;
     struct history_way *ways;
 };
@@ -47,9 +58,12 @@ void history_path(const struct fingerprint *machine, char path[PROFILE_PATH_CHAR
 void history_read(const char *path, struct history *history);
 void history_free(struct history *history);
 
-/* Adds to it; a way that is known is replaced, the oldest start is forgotten. Costs that fail
- * startup_check are those of a busy start. */
-void history_add_start(struct history_starts *starts, const struct startup_costs *costs);
+/* By what an empty message takes now; 0: it is not known. */
+uint32_t history_kind(const struct history *history, bool is_crowded, double empty_s);
+
+/* Adds to it; a way that is known is replaced, the oldest start of the kind is forgotten. Costs
+ * that fail startup_check are those of a busy start, of the kind that is given. */
+void history_add_start(struct history *history, uint32_t kind, const struct startup_costs *costs);
 void history_add_way(struct history *history, const struct history_way *way);
 
 /* Has the node been measured, as far as it can be? */

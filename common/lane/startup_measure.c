@@ -29,6 +29,7 @@
  * They are steady where the second shortest is near. */
 #define ROUNDS       8
 #define LARGE_ROUNDS 4
+#define EMPTY_ROUNDS 64
 #define LARGE_BYTES  STARTUP_BYTES(STARTUP_256K)
 #define STEADY       1.5
 
@@ -41,6 +42,10 @@
 #define TRY_S    5e-3
 #define PAUSE_NS 1000000
 
+/* Empty messages alone take 30 us, once both ends run. */
+#define EMPTY_TRIES 3
+#define EMPTY_TRY_S 2e-3
+
 enum step { STEP_EMPTY, STEP_RING, STEP_KERNEL, STEP_BOTH };
 
 /* One of the two ends. It alone writes its words and memory; the other one reads them. */
@@ -49,7 +54,7 @@ struct end {
     _Alignas(LINE_BYTES) _Atomic uint32_t fragments;  /* so is this; acquire: await */
     _Alignas(LINE_BYTES) uint32_t turns, sent, taken; /* its own counts */
     unsigned char *user;                              /* MOST_BYTES */
-    unsigned char *ring;                              /* as large as that of a lane; */
+    unsigned char *ring;                              /* as large as a lane's, or MOST_BYTES; */
     size_t ring_bytes, sent_at, taken_at; /* where it writes there, and reads in the other's */
 };
 
@@ -57,7 +62,8 @@ struct pair {
     struct end here, there;
     _Atomic bool has_failed; /* relaxed: the other end sees it soon, and it orders nothing */
     double until_s;
-    unsigned first, task; /* this try begins with `first`; `task` is this end's alone */
+    unsigned first, end; /* the tasks of this try, */
+    unsigned task;       /* and where it is; this end's alone */
 };
 
 static bool give_up(struct pair *pair)
@@ -205,7 +211,7 @@ static size_t first_rounds(const struct pair *pair)
 
 static int rounds_of(size_t bytes)
 {
-    return bytes < LARGE_BYTES ? ROUNDS : LARGE_ROUNDS;
+    return bytes == 0 ? EMPTY_ROUNDS : bytes < LARGE_BYTES ? ROUNDS : LARGE_ROUNDS;
 }
 
 static void *other_end(void *argument)
@@ -217,7 +223,7 @@ static void *other_end(void *argument)
     bool is_good = true;
     for (size_t round = 0; round < first_rounds(pair) && is_good; round++)
         is_good = turn_answer(pair, STEP_RING, MOST_BYTES);
-    for (unsigned task = pair->first; task < TASKS && is_good; task++) {
+    for (unsigned task = pair->first; task < pair->end && is_good; task++) {
         task_of(&unused, task, &step, &bytes);
         for (int round = 0; round < rounds_of(bytes) && is_good; round++)
             is_good = turn_answer(pair, step, bytes);
@@ -247,7 +253,7 @@ static void costs_measure(struct pair *pair, struct startup_costs *costs)
     for (size_t round = 0; round < first_rounds(pair); round++)
         if (turn_time(pair, STEP_RING, MOST_BYTES) < 0)
             return;
-    for (; pair->task < TASKS; pair->task++) {
+    for (; pair->task < pair->end; pair->task++) {
         double *time_s = task_of(costs, pair->task, &step, &bytes);
         double taken_s = step_time(pair, step, bytes);
         if (taken_s < 0) {
@@ -349,6 +355,7 @@ static unsigned try_measure(const struct setting *setting, unsigned first,
                         .there = end_of(setting, 1),
                         .until_s = clock_exact_s() + TRY_S,
                         .first = first,
+                        .end = TASKS,
                         .task = first};
     return measure_bound(&pair, costs) ? pair.task : TASKS + 1;
 }
@@ -374,12 +381,33 @@ static bool tasks_measure(const struct setting *setting, struct startup_costs *c
     return false;
 }
 
+double startup_empty_s(void)
+{
+    const struct timespec pause = {0, PAUSE_NS};
+    struct startup_costs costs = {0};
+    for (int i = 0; i < EMPTY_TRIES && !(costs.empty_s > 0); i++) {
+        struct pair pair = {.until_s = clock_exact_s() + EMPTY_TRY_S,
+                            .first = TASK_EMPTY,
+                            .end = TASK_EMPTY + 1,
+                            .task = TASK_EMPTY};
+        if (i > 0)
+            nanosleep(&pause, NULL);
+        if (!measure_bound(&pair, &costs))
+            break;
+    }
+    return costs.empty_s;
+}
+
 bool startup_measure(uint32_t processes, struct startup_costs *costs)
 {
     const bool is_crowded = processes > crowd_processors(processes);
     bool is_measured = false;
     struct setting setting = {.ring_bytes = last_cache_ring_sizes_here(processes, is_crowded).most,
                               .until_s = clock_exact_s() + STARTUP_MOST_S};
+    /* Messages gain no more by a larger ring, and going round it takes longer than a try where
+     * processors are far from each other. */
+    if (setting.ring_bytes > MOST_BYTES)
+        setting.ring_bytes = MOST_BYTES;
     size_t bytes = 2 * (MOST_BYTES + setting.ring_bytes);
     setting.memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);

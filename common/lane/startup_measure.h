@@ -12,4 +12,7 @@
  * measured, or the machine is too busy for a steady answer. */
 bool startup_measure(uint32_t processes, struct startup_costs *costs);
 
+/* One way of an empty message, now; 0: it cannot be measured. */
+double startup_empty_s(void);
+
 #endif

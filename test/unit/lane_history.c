@@ -49,8 +49,8 @@ static void what_was_written_is_read(void)
     struct history history = {0}, read;
     struct startup_costs costs = costs_of(1), busy = {.change_s = 1.5e-6};
     struct history_way way = way_of(20, 1.2345e-5);
-    history_add_start(&history.starts[true], &costs);
-    history_add_start(&history.starts[false], &busy);
+    history_add_start(&history, HISTORY_CROWDED, &costs);
+    history_add_start(&history, 0, &busy);
     history_add_way(&history, &way);
     way.seconds = 2.5e-5;
     history_add_way(&history, &way); /* replaces it */
@@ -83,8 +83,9 @@ static void a_busy_start_is_outvoted(void)
     static const double factors[] = {1, 40, 1.01, 0.99, 1, 1.02};
     for (int i = 0; i < 6; i++) {
         costs = costs_of(factors[i]);
+        costs.empty_s = 1e-7;
         CHECK(history_has_starts(&history.starts[0]) == (i > 4), "%d starts are enough", i);
-        history_add_start(&history.starts[0], &costs);
+        history_add_start(&history, 0, &costs);
     }
     CHECK(history_costs(&history.starts[0], &costs), "the newest ones");
     CHECK(fabs(costs.kernel_s[STARTUP_1M] / costs_of(1).kernel_s[STARTUP_1M] - 1) < 0.03,
@@ -100,8 +101,8 @@ static void measuring_comes_to_an_end(void)
     struct history history = {0};
     struct startup_costs costs = costs_of(1), none = {0};
     for (int i = 0; i < HISTORY_STARTS; i++)
-        for (int crowded = 0; crowded < 2; crowded++)
-            history_add_start(&history.starts[crowded], &costs);
+        for (uint32_t crowded = 0; crowded < 2; crowded++)
+            history_add_start(&history, crowded, &costs);
     CHECK(history_has_starts(&history.starts[0]) && history_has_starts(&history.starts[1]),
           "one kind of start has pushed the other out");
     CHECK(history_write(path, &history), "%s", path);
@@ -112,9 +113,32 @@ static void measuring_comes_to_an_end(void)
     for (int i = 0; i < 2 * HISTORY_BUSY; i++) {
         CHECK(history_has_starts(&history.starts[0]) == (i >= HISTORY_BUSY), "after %d busy starts",
               i);
-        history_add_start(&history.starts[0], &none);
+        history_add_start(&history, 0, &none);
     }
     CHECK(!history_costs(&history.starts[0], &costs), "busy starts have measured something");
+}
+
+/* A virtual machine whose processors its host moves apart has other costs then. */
+static void starts_apart_are_kept_apart(void)
+{
+    struct history history = {0};
+    struct startup_costs near = costs_of(1), apart = costs_of(4), costs;
+    for (int i = 0; i < HISTORY_STARTS; i++)
+        history_add_start(&history, history_kind(&history, false, apart.empty_s), &apart);
+    CHECK(history_has_starts(&history.starts[0]), "the first ones are the only ones");
+    history_add_start(&history, history_kind(&history, false, near.empty_s), &near);
+    CHECK(history.starts[0].count == 1 && history_has_starts(&history.starts[HISTORY_IS_APART]),
+          "%u are near, %u apart", history.starts[0].count, history.starts[HISTORY_IS_APART].count);
+    CHECK(history_kind(&history, true, apart.empty_s) == (HISTORY_CROWDED | HISTORY_IS_APART) &&
+              history_kind(&history, true, near.empty_s) == HISTORY_CROWDED &&
+              history_kind(&history, false, 0) == 0,
+          "a start is of another kind");
+    CHECK(history_write(path, &history), "%s", path);
+    history_read(path, &history);
+    CHECK(history_costs(&history.starts[0], &costs) && costs.empty_s < 1.1e-7, "near ones read: %g",
+          costs.empty_s);
+    CHECK(history_costs(&history.starts[HISTORY_IS_APART], &costs) && costs.empty_s > 3.9e-7,
+          "those apart read: %g", costs.empty_s);
 }
 
 /* None of it is used, and none of it does harm. */
@@ -188,6 +212,7 @@ int main(void)
     what_was_written_is_read();
     a_busy_start_is_outvoted();
     measuring_comes_to_an_end();
+    starts_apart_are_kept_apart();
     lies_are_not_there();
     no_file_of_others_is_read();
     unlink(path);

@@ -400,6 +400,37 @@ static void a_promise_that_is_not_kept_is_taken_back(void)
     job_end();
 }
 
+/* A way whose messages all take several times as long, as where a virtual machine's processors were
+ * moved apart: the others count as what they took, and need no trials. */
+static void a_machine_that_changes_is_followed(void)
+{
+    begin(0, 1);
+    struct route *used = route_used(CLASS_CONTIGUOUS, 1 << 20);
+    struct route *other = other_way(used);
+    struct learned_key key = plan_entry_key(other->entry), before = plan_entry_key(used->entry);
+    double same = equation_s(used, 1 << 20) / equation_s(other, 1 << 20);
+    took(other, 1 << 20, 2 * same, LEARNING_LEAST); /* twice as slow */
+    plan_now();
+    CHECK(route_used(CLASS_CONTIGUOUS, 1 << 20) == used, "another way is used");
+    learning_begin();
+    standin_now_ns += 100000000; /* the job is no longer new */
+    took(used, 1 << 20, 8, LEARNING_LEAST - 1);
+    plan_now();
+    CHECK(route_used(CLASS_CONTIGUOUS, 1 << 20) == used, "after too few messages");
+    took(used, 1 << 20, 8, 1);
+    plan_now();
+    struct route *now = route_used(CLASS_CONTIGUOUS, 1 << 20);
+    CHECK(learned_key_equals(plan_entry_key(now->entry), key), "%s stays", now->protocol->name);
+    CHECK(learning_is_promised(class_now(), CLASS_CONTIGUOUS, 20), "each message is timed");
+    /* All have become as slow. */
+    took(now, 1 << 20, 16 * same, LEARNING_LEAST);
+    CHECK(!learning_is_promised(class_now(), CLASS_CONTIGUOUS, 20), "all messages are timed");
+    plan_now();
+    CHECK(learned_key_equals(plan_entry_key(route_used(CLASS_CONTIGUOUS, 1 << 20)->entry), before),
+          "it is not taken back");
+    job_end();
+}
+
 static void a_small_gain_changes_nothing(void)
 {
     begin(0, 1);
@@ -513,6 +544,7 @@ int main(void)
     in_a_stream_nine_messages_share_their_time();
     a_plan_changes_where_another_way_is_faster();
     a_promise_that_is_not_kept_is_taken_back();
+    a_machine_that_changes_is_followed();
     a_small_gain_changes_nothing();
     trials_cost_a_bounded_part();
     a_peer_keeps_what_was_learned();

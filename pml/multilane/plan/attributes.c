@@ -107,7 +107,9 @@ enum profile_placement attributes_placement(const struct peer *peer)
 {
     if (!OPAL_PROC_ON_LOCAL_NODE(peer->proc->super.proc_flags))
         return PROFILE_HOST;
-    return OPAL_PROC_ON_LOCAL_L3CACHE(peer->proc->super.proc_flags) ? PROFILE_CACHE : PROFILE_NODE;
+    bool is_near =
+        OPAL_PROC_ON_LOCAL_L3CACHE(peer->proc->super.proc_flags) && !node_costs_are_apart();
+    return is_near ? PROFILE_CACHE : PROFILE_NODE;
 }
 
 /* Reports impossible values of a BTL once, not for each peer. */

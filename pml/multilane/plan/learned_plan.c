@@ -15,14 +15,7 @@
 #define STAY 0.95
 /* Making a plan takes at most this part of the time. */
 #define PLANS_PART 0.01
-#define MOVES_MOST 64
-
-static uint64_t begun_ns;
-
-void learning_begin(void)
-{
-    begun_ns = clock_now_ns();
-}
+#define MOVES_MOST 256
 
 /* What the model is told of a way that is not in use: so much more as its median may be off. */
 static double factor_beside(const struct learning_range *range)
@@ -84,7 +77,7 @@ static void move_note(struct peer_class *class, enum class_buffer buffer, const 
     class->move_count++;
     if (!move)
         return;
-    move->at_s = 1e-9 * (double) (clock_now_ns() - begun_ns);
+    move->at_s = 1e-9 * (double) (clock_now_ns() - learning_begun_ns());
     move->buffer = buffer;
     move->bucket = bucket;
     move->from = plan_lookup(from, UINT64_C(1) << bucket);
@@ -111,18 +104,10 @@ static void counts_move(struct planned *from, struct planned *to)
         }
 }
 
-static void range_divide(struct learning_range *range, double by)
-{
-    for (int i = 0; i < LEARNING_TIMES; i++)
-        range->ratio[i] = by > 0 ? (float) ((double) range->ratio[i] / by) : 0;
-    if (!(by > 0))
-        range->taken = 0;
-}
-
 /* Another way is in use in this range of sizes: what was compared with the one before is compared
  * with the new one. With the lock held. */
 static void bucket_rebase(struct learning *learning, uint32_t bucket, struct learned_key from,
-                          struct learned_key to)
+                          struct learned_key to, bool is_promise)
 {
     double before = learning_factor_in_use(learning, from, bucket);
     const struct learning_way *way = learning_way_of(learning, to);
@@ -134,28 +119,29 @@ static void bucket_rebase(struct learning *learning, uint32_t bucket, struct lea
         else if (learned_key_equals(learning->ways[i]->key, from))
             learning_range_set(range, before > 0 && factor > 0 ? 1 / factor : 0);
         else
-            range_divide(range, factor);
+            learning_range_divide(range, factor);
     }
     learning->in_use[bucket] = 0;
     learning->is_fresh[bucket] = false;
     learning->promise[bucket] = (struct promise){.before_ratio = (float) before};
-    if (before > 0 && factor > 0)
+    if (is_promise && before > 0 && factor > 0)
         learning->promise[bucket].before = from;
 }
 
 static void learning_rebase(struct learning *learning, const struct plan *from,
-                            const struct plan *to)
+                            const struct plan *to, bool is_promise)
 {
     OPAL_THREAD_LOCK(&learning_lock);
     for (uint32_t i = 0; i < LEARNED_BUCKETS; i++) {
         struct learned_key before = plan_key_at(from, i), after = plan_key_at(to, i);
         if (!learned_key_equals(before, after))
-            bucket_rebase(learning, i, before, after);
+            bucket_rebase(learning, i, before, after, is_promise);
     }
     OPAL_THREAD_UNLOCK(&learning_lock);
 }
 
-/* `stay`: as in the plan's input; 1: the plan was never used, and its change is no move. */
+/* `stay`: as in the plan's input; 1: the plan was never used, and its change is no move, nor a
+ * promise: a job's first messages meet new memory. */
 static void plan_again(struct peer_class *class, enum class_buffer buffer, double stay)
 {
     struct planned *before = class_planned(class, buffer);
@@ -169,7 +155,7 @@ static void plan_again(struct peer_class *class, enum class_buffer buffer, doubl
         move_note(class, buffer, before->plan, after->plan, change);
     struct learning *learning = learning_now(class, buffer);
     if (learning)
-        learning_rebase(learning, before->plan, after->plan);
+        learning_rebase(learning, before->plan, after->plan, stay < 1);
     counts_move(before, after);
     after->before = before;
     class_set_plan(class, buffer, after);
@@ -227,11 +213,12 @@ void learning_plan(struct peer_class *class, enum class_buffer buffer)
 
 /* What a class has learned goes to later jobs on the node, and comes from earlier ones. */
 
-/* "cache/shm:shm+tcp:eth0"; false: that is too long, or no word. */
+/* "cache/shm:shm+tcp:eth0"; false: that is too long, or no word. Messages with sums take longer,
+ * each way by another factor. */
 static bool class_name(const struct peer_class *class, char name[HISTORY_CLASS_CHARS])
 {
-    int length =
-        snprintf(name, HISTORY_CLASS_CHARS, "%s", profile_placement_name(class->placement));
+    int length = snprintf(name, HISTORY_CLASS_CHARS, "%s%s", parameters.verify ? "verified-" : "",
+                          profile_placement_name(class->placement));
     for (int i = 0; i < class->lane_count && length < HISTORY_CLASS_CHARS; i++)
         length += snprintf(name + length, HISTORY_CLASS_CHARS - (size_t) length, "%c%s",
                            i ? '+' : '/', class->lanes[i].name);
@@ -295,21 +282,23 @@ static bool way_fits(const struct peer_class *class, const struct history_way *w
            way->key.lanes >> class_lanes_described(class) == 0;
 }
 
-/* What messages of the class took, as a later job or class may know it. */
+/* What messages of the class took, as a later job or class may know it. What is only recalled is
+ * not left again: it counts by the way in use, which may have become another one. */
 static void ways_gather(const struct peer_class *class, const char *name, enum class_buffer buffer,
                         struct history *to)
 {
     const struct learning *learning = learning_now(class, buffer);
     for (uint32_t i = 0; learning && i < learning->way_count; i++)
         for (uint32_t j = 0; j < LEARNED_BUCKETS; j++) {
+            const struct learning_range *range = &learning->ways[i]->at[j];
             struct learned_key key = learning->ways[i]->key;
             const struct plan_entry entry = entry_of_key(key);
             struct history_way way = {.buffer = buffer, .key = key, .bucket = j};
             snprintf(way.class, sizeof(way.class), "%s", name);
-            way.messages = learning->ways[i]->at[j].taken;
+            way.messages = range->taken;
             way.seconds = learning_factor(class, buffer, key, j) *
                           learning_equation_s(class, buffer, &entry, UINT64_C(1) << j);
-            if (way.seconds > 0)
+            if (way.seconds > 0 && range->taken > range->recalled)
                 history_add_way(to, &way);
         }
 }
@@ -355,14 +344,26 @@ void learning_recall(struct peer_class *class, const struct peer_class *before)
     }
 }
 
-/* The oldest first: what its successors know of the same lanes is newer. */
+static bool has_changed(const struct peer_class *class)
+{
+    for (int i = 0; i < CLASS_BUFFERS; i++) {
+        const struct learning *learning = learning_now(class, (enum class_buffer) i);
+        if (learning && learning->changes)
+            return true;
+    }
+    return false;
+}
+
+/* The oldest first: what its successors know of the same lanes is newer. Times with processors that
+ * are not as far from each other as when the job began are none of the next one's. */
 static void classes_gather(const struct peer_class *class, struct history *to)
 {
     char name[HISTORY_CLASS_CHARS];
     if (!class)
         return;
     classes_gather(class->next, to);
-    if (!class->is_forced && class_name(class, name))
+    if (!class->is_forced && !(has_changed(class) && node_costs_have_moved()) &&
+        class_name(class, name))
         class_gather(class, name, to);
 }
 

@@ -14,12 +14,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/parameters.h"
 
 /* A median that has moved by this part is news. */
 #define NEWS_PART 0.1
+/* Where LEARNING_LEAST messages in a row took more than so many times what the plan was made by,
+ * the machine has changed: a virtual machine's processors were moved apart (8 to 12 times), a link
+ * has slowed. A ring of shm that has not grown yet takes 2.8 times as long as the large one. */
+#define CHANGED 4
+/* A job's first messages meet new memory and small rings. */
+#define CHANGE_AFTER_NS UINT64_C(50000000)
+/* Each may move a plan some times until a promise is kept, and plans move MOVES_MOST times. */
+#define CHANGES_MOST 32
 
 opal_mutex_t learning_lock = OPAL_MUTEX_STATIC_INIT;
+
+static uint64_t begun_ns;
+
+void learning_begin(void)
+{
+    begun_ns = clock_now_ns();
+}
+
+uint64_t learning_begun_ns(void)
+{
+    return begun_ns;
+}
 
 /* --- medians ---------------------------------------------------------------------------------- */
 
@@ -136,6 +157,55 @@ void learning_range_set(struct learning_range *range, double ratio)
         range->ratio[i] = (float) ratio;
 }
 
+void learning_range_divide(struct learning_range *range, double by)
+{
+    for (int i = 0; i < LEARNING_TIMES; i++)
+        range->ratio[i] = by > 0 ? (float) ((double) range->ratio[i] / by) : 0;
+    if (!(by > 0))
+        range->taken = 0;
+}
+
+/* The shortest of the last messages; 0: there are too few. */
+static double recent_least(const struct learning_range *range)
+{
+    double least = INFINITY;
+    if (range->taken < range->recalled + LEARNING_LEAST)
+        return 0;
+    for (uint32_t i = 1; i <= LEARNING_LEAST; i++)
+        least = fmin(least, (double) range->ratio[(range->taken - i) % LEARNING_TIMES]);
+    return least;
+}
+
+/* With the lock held. The way in use takes so many times what was known of it; the others count as
+ * what they took before. */
+static void others_stay(struct learning *learning, struct learning_way *way, uint32_t bucket,
+                        double times)
+{
+    for (uint32_t i = 0; i < learning->way_count; i++)
+        if (learning->ways[i] != way)
+            learning_range_divide(&learning->ways[i]->at[bucket], times);
+    way->at[bucket].planned = (float) learning_median(&way->at[bucket]);
+    learning->has_news = true;
+}
+
+/* With the lock held. Where the way in use has changed it is not known whether the others have. The
+ * one that then is the best has to keep that promise, so if all have become slow the way in use
+ * soon is used again. Each time takes some messages: it is rare. */
+static void change_follow(struct learning *learning, struct learning_way *way, uint32_t bucket)
+{
+    struct learning_range *range = &way->at[bucket];
+    double least = recent_least(range), planned = (double) range->planned;
+    uint64_t now_ns = clock_now_ns(), age_ns = now_ns - learning_begun_ns();
+    if (age_ns < CHANGE_AFTER_NS || !(planned > 0) || least < CHANGED * planned ||
+        learning->changes == CHANGES_MOST || now_ns < learning->change_after_ns[bucket])
+        return;
+    learning->change_after_ns[bucket] = now_ns + age_ns / 2;
+    learning->plan_after_ns = 0;
+    learning->changes++;
+    learning_range_set(range, least);
+    others_stay(learning, way, bucket, least / planned);
+}
+
 /* With the lock held. The promise ends when it is known whether it was kept: what messages really
  * took replaces it, and the way before is compared with that. */
 static void promise_add(struct learning *learning, struct learning_way *way, uint32_t bucket,
@@ -144,17 +214,19 @@ static void promise_add(struct learning *learning, struct learning_way *way, uin
     struct promise *promise = &learning->promise[bucket];
     struct learning_way *before = learning_way_of(learning, promise->before);
     struct learning_range *range = &way->at[bucket];
+    double promised = learning_median(range);
     promise->ratio[promise->count++] = (float) ratio;
     if (promise->count < LEARNING_LEAST)
         return;
     memcpy(range->ratio, promise->ratio, sizeof(promise->ratio));
     range->taken = LEARNING_LEAST;
     range->recalled = 0;
+    others_stay(learning, way, bucket, learning_median(range) / promised);
     if (before)
         learning_range_set(&before->at[bucket],
                            (double) promise->before_ratio / learning_median(range));
     promise->before.lanes = 0;
-    learning->has_news = true;
+    learning->plan_after_ns = 0;
 }
 
 /* With the lock held. */
@@ -175,6 +247,8 @@ static void way_add(struct learning *learning, struct learning_way *way, uint32_
         return; /* there is none to compare it with */
     }
     range_add(range, ratio, bytes);
+    if (is_used)
+        change_follow(learning, way, bucket);
     learning->has_news = learning->has_news || is_news(range);
 }
 
@@ -194,6 +268,18 @@ void learning_add(struct peer_class *class, const struct route *route, uint64_t 
         way_add(learning, way, bucket, is_in_use(class, buffer, key, bucket), seconds / expected_s,
                 bytes);
     OPAL_THREAD_UNLOCK(&learning_lock);
+}
+
+bool learning_is_promised(const struct peer_class *class, enum class_buffer buffer, uint32_t bucket)
+{
+    const struct learning *learning = learning_now(class, buffer);
+    bool is_promised = false;
+    if (!learning)
+        return false;
+    OPAL_THREAD_LOCK(&learning_lock);
+    is_promised = learning->promise[bucket].before.lanes != 0;
+    OPAL_THREAD_UNLOCK(&learning_lock);
+    return is_promised;
 }
 
 double learning_factor_in_use(const struct learning *learning, struct learned_key in_use,
@@ -266,7 +352,7 @@ void learning_end(void)
 #define KNOWN_SHARE 8
 #define SLOW_SHARE  64
 /* An unknown way is expected to cost at least this part of a message more. */
-#define UNKNOWN_PART 0.25
+#define UNKNOWN_PART 0.1
 
 /* A route by that entry, made at the first time. Null: no memory. */
 static struct route *tried_route(struct peer_class *class, enum class_buffer buffer,

@@ -50,10 +50,12 @@ struct challenger {
 struct learning {
     uint32_t way_count;
     struct learning_way *ways[LEARNED_WAYS_MAX];
-    struct model_learned model; /* as the plan in use was made */
-    bool has_news;              /* which it does not know */
-    uint64_t plan_after_ns;     /* no other plan is made before */
-    double spent_s, tried_s;    /* by all messages, and what trials have cost more */
+    struct model_learned model;                /* as the plan in use was made */
+    bool has_news;                             /* which it does not know */
+    uint32_t changes;                          /* of the machine, in this job */
+    uint64_t plan_after_ns;                    /* no other plan is made before, */
+    uint64_t change_after_ns[LEARNED_BUCKETS]; /* nor is the machine another one */
+    double spent_s, tried_s;                   /* by all messages, and what trials have cost more */
     /* Of the last message of the way in use; and it was timed after the last trial began. */
     float in_use[LEARNED_BUCKETS];
     bool is_fresh[LEARNED_BUCKETS];
@@ -85,6 +87,10 @@ void learning_add(struct peer_class *class, const struct route *route, uint64_t 
  * next `tried` messages. */
 struct route *learning_route(struct peer_class *class, struct route *route, uint64_t bytes,
                              uint64_t messages, uint32_t tried);
+
+/* Has another way come into use that must still show what it takes? */
+bool learning_is_promised(const struct peer_class *class, enum class_buffer buffer,
+                          uint32_t bucket);
 
 /* Is there enough news for another plan? */
 bool learning_is_due(const struct peer_class *class, enum class_buffer buffer);
@@ -131,6 +137,10 @@ static inline uint32_t learning_kept(const struct learning_range *range)
 
 /* The range's median is this; 0: it has none. */
 void learning_range_set(struct learning_range *range, double ratio);
+
+void learning_range_divide(struct learning_range *range, double by);
+
+uint64_t learning_begun_ns(void);
 
 /* What the way in use takes in the range, by the equation's time for it; 0: not known. */
 double learning_factor_in_use(const struct learning *learning, struct learned_key in_use,

@@ -117,7 +117,8 @@ static struct {
     char story[PROFILE_PATH_CHARS + 64];
     struct history before, added;
     struct startup_costs start; /* that this job adds */
-    bool has_start, is_crowded;
+    uint32_t start_kind;
+    bool has_start;
 } used;
 
 void used_history_load(void)
@@ -129,7 +130,9 @@ void used_history_load(void)
     fingerprint_take(version_built, &here);
     history_path(&here, used.path);
     history_read(used.path, &used.before);
-    uint32_t starts = used.before.starts[0].count + used.before.starts[1].count;
+    uint32_t starts = 0;
+    for (uint32_t kind = 0; kind < HISTORY_KINDS; kind++)
+        starts += used.before.starts[kind].count;
     if (starts || used.before.way_count)
         snprintf(used.story, sizeof(used.story), "%u start%s and %u time%s of earlier jobs: %s",
                  starts, number_plural(starts), used.before.way_count,
@@ -142,11 +145,11 @@ const struct history *used_history(void)
 }
 
 /* What this job adds; kept until machine_end. */
-static void used_history_add_start(bool is_crowded, const struct startup_costs *costs)
+static void used_history_add_start(uint32_t kind, const struct startup_costs *costs)
 {
-    history_add_start(&used.before.starts[is_crowded], costs);
+    history_add_start(&used.before, kind, costs);
     used.start = *costs;
-    used.is_crowded = is_crowded;
+    used.start_kind = kind;
     used.has_start = true;
 }
 
@@ -168,7 +171,10 @@ static struct {
     bool is_known; /* `first` is */
     bool was_read;
     opal_process_name_t first;
-    struct startup_costs costs; /* all zero: not measured */
+    struct node_record {
+        struct startup_costs costs; /* all zero: not measured */
+        uint32_t are_apart;
+    } record;
 } node;
 
 static mca_base_component_t record_named(const char *name)
@@ -203,18 +209,36 @@ static bool is_wanted(void)
            ompi_process_info.num_local_peers > 0;
 }
 
+/* Nothing was measured with processors that are apart: what goes through the ring takes longer by
+ * as much as an empty message, and the kernel's copies do not. */
+static void costs_apart(const struct history_starts *near, double empty_s,
+                        struct startup_costs *costs)
+{
+    if (!history_costs(near, costs))
+        return;
+    for (int i = 0; i < STARTUP_SIZES; i++)
+        costs->ring_s[i] *= empty_s / costs->empty_s;
+    costs->empty_s = empty_s;
+}
+
 static void costs_find(uint32_t processes)
 {
     const bool is_crowded = processes > crowd_processors(processes);
-    const struct history_starts *starts = &used_history()->starts[is_crowded];
+    const struct history *history = used_history();
     struct startup_costs costs = {.change_s = is_crowded ? STARTUP_CHANGE_S : 0};
-    if (!history_has_starts(starts)) {
-        (void) startup_measure(processes, &costs);
-        used_history_add_start(is_crowded, &costs);
+    double empty_s = startup_empty_s();
+    uint32_t kind = history_kind(history, is_crowded, empty_s);
+    if (!history_has_starts(&history->starts[kind])) {
+        if (startup_measure(processes, &costs))
+            empty_s = costs.empty_s;
+        used_history_add_start(kind, &costs);
+        kind = history_kind(history, is_crowded, empty_s);
     }
     /* One that was measured on a busy node is outvoted. */
-    if (!history_costs(starts, &node.costs))
-        node.costs = costs;
+    if (!history_costs(&history->starts[kind], &costs) && (kind & HISTORY_IS_APART))
+        costs_apart(&history->starts[kind & HISTORY_CROWDED], empty_s, &costs);
+    node.record.costs = costs;
+    node.record.are_apart = kind & HISTORY_IS_APART;
 }
 
 void node_costs_publish(void)
@@ -225,7 +249,7 @@ void node_costs_publish(void)
         costs_find((uint32_t) ompi_process_info.num_local_peers + 1);
     node.was_read = true;
     /* Also what was not measured: the others ask. */
-    (void) node_record_send("node", &node.costs, sizeof(node.costs));
+    (void) node_record_send("node", &node.record, sizeof(node.record));
 }
 
 void node_costs_meet(ompi_proc_t *const *procs, size_t count)
@@ -241,13 +265,30 @@ void node_costs_meet(ompi_proc_t *const *procs, size_t count)
     }
 }
 
-const struct startup_costs *node_costs(void)
+static const struct node_record *record_now(void)
 {
     if (!node.was_read && node.is_known) {
         node.was_read = true;
-        (void) node_record_read("node", &node.costs, sizeof(node.costs));
+        (void) node_record_read("node", &node.record, sizeof(node.record));
     }
-    return &node.costs;
+    return &node.record;
+}
+
+const struct startup_costs *node_costs(void)
+{
+    return &record_now()->costs;
+}
+
+bool node_costs_are_apart(void)
+{
+    return record_now()->are_apart;
+}
+
+bool node_costs_have_moved(void)
+{
+    double empty_s = startup_empty_s();
+    bool are_apart = history_kind(used_history(), false, empty_s) & HISTORY_IS_APART;
+    return empty_s > 0 && are_apart != node_costs_are_apart();
 }
 
 void machine_end(void)
@@ -256,7 +297,7 @@ void machine_end(void)
     if (used.path[0] && multilane.me.vpid == 0 && (used.has_start || used.added.way_count)) {
         history_read(used.path, &now);
         if (used.has_start)
-            history_add_start(&now.starts[used.is_crowded], &used.start);
+            history_add_start(&now, used.start_kind, &used.start);
         for (uint32_t i = 0; i < used.added.way_count; i++)
             history_add_way(&now, &used.added.ways[i]);
         (void) history_write(used.path, &now); /* else the next job begins as this one did */

@@ -64,6 +64,12 @@ bool node_record_read(const char *name, void *record, size_t bytes);
 /* As the first process has measured them; all zero but for change_s: it has not. */
 const struct startup_costs *node_costs(void);
 
+/* Are the node's processors farther from each other than the system says? Those of a virtual
+ * machine may be, for minutes. */
+bool node_costs_are_apart(void);
+/* Is that no longer so? It looks. */
+bool node_costs_have_moved(void);
+
 /* Writes what was added to the history, beside what other jobs have written meanwhile; and forgets
  * all but the profile. */
 void machine_end(void);

@@ -18,6 +18,8 @@
 #define EVERY_LAST     256u
 #define EVERY_PART     16u
 #define EVERY_OF_SPANS 32u
+/* Where a message takes much longer than its answer, plans follow a machine that changes sooner. */
+#define EVERY_LARGE_BYTES (UINT64_C(256) << 10)
 
 /* From the first message of a stream that is timed to the last one. */
 #define SPAN_MESSAGES 8u
@@ -94,11 +96,15 @@ static void timer_start(struct outgoing *out, struct peer_class *class, const st
     out->answer = (struct wire_handle){WIRE_TIMER_FIRST + index, timers.generation};
 }
 
-static uint64_t messages_between(enum class_buffer buffer, uint64_t number)
+static uint64_t messages_between(const struct peer_class *class, enum class_buffer buffer,
+                                 uint64_t bytes, uint64_t number)
 {
     uint64_t part = number / EVERY_PART;
     uint64_t least = class_is_stream(buffer) ? EVERY_OF_SPANS : EVERY_FIRST;
-    return part < least ? least : part > EVERY_LAST ? EVERY_LAST : part;
+    uint64_t most = bytes < EVERY_LARGE_BYTES ? EVERY_LAST : least;
+    if (learning_is_promised(class, buffer, learned_bucket(bytes)))
+        return 1;
+    return part < least ? least : part > most ? most : part;
 }
 
 static struct route *message_time(struct outgoing *out, struct peer_class *class,
@@ -228,7 +234,7 @@ struct route *timer_route(struct outgoing *out, enum class_buffer asked)
     else if ((class->is_measured ||
               number >= atomic_load_explicit(&tally->timed_at, memory_order_relaxed)) &&
              is_timed(out, class, buffer)) {
-        uint64_t between = messages_between(buffer, number);
+        uint64_t between = messages_between(class, buffer, out->size, number);
         atomic_store_explicit(&tally->timed_at, number + between, memory_order_relaxed);
         if (learning_is_due(class, buffer)) {
             plan_again(class, buffer);

@@ -18,12 +18,12 @@ shm_seconds=1
 [ -z "$whole" ] || shm_seconds=2
 [ -z "$MULTILANE_LONG" ] || shm_seconds=60
 
-# shm_grows LINES PROGRAM...: the lines of the largest ring, which may have 16384; the usual has 4096.
+# shm_grows LINES PROGRAM...: the lines of the largest ring, which may have 65536 (4m) or $grows_to; the usual has 4096.
 # shellcheck disable=SC2086
 shm_grows() {
     local lines=$1 said
     shift
-    said=$(mpirun_run 2 ${grows_over:-$shm} --mca btl_shm_ring_bytes 1m --mca btl_base_verbose 10 -- "$@" 2>&1) || return 1
+    said=$(mpirun_run 2 ${grows_over:-$shm} --mca btl_shm_ring_bytes "${grows_to:-4m}" --mca btl_base_verbose 10 -- "$@" 2>&1) || return 1
     [ "$(sed -n 's/.*the ring to process .* has \([0-9]*\) lines now.*/\1/p' <<<"$said" | sort -n |
         tail -n 1)" = "$lines" ]
 }
@@ -48,14 +48,16 @@ shm_runs() {
     # Beyond 256 KiB (4,096 lines) for messages that gain by it, and not for short ones.
     # ob1 gets messages of this size by the kernel, and so does a plan where a sanitizer slows copies down.
     local grows_over="--mca pml multilane --mca btl self,shm --mca pml_multilane_protocol eager-short"
-    check "${prefix}shm.grows.large" shm_grows 16384 "$crowd_measure" 16000 20000 0
-    # Not before its pages pay: they cost as much as some ten thousand messages gain.
-    check "${prefix}shm.grows.not-early" shm_grows 4096 "$crowd_measure" 16000 2000 0
+    check "${prefix}shm.grows.large" shm_grows 65536 "$crowd_measure" 16000 30000 0
+    # In steps of four, each not before its pages pay: after 16 MiB, and then after 64.
+    check "${prefix}shm.grows.in-steps" shm_grows 16384 "$crowd_measure" 16000 4000 0
+    check "${prefix}shm.grows.not-early" shm_grows 4096 "$crowd_measure" 16000 500 0
     grows_over=
     check "${prefix}shm.grows.short" shm_grows 4096 "$crowd_measure" 8 100000 0
     # On one processor 512, and more only where a ring is full again and again.
     check "${prefix}shm.grows.crowded" shm_grows 512 "$(command -v taskset)" -c "$one_processor" "$crowd_measure" 4000 5000 0
-    check "${prefix}shm.grows.crowded-flood" shm_grows 16384 "$(command -v taskset)" -c "$one_processor" \
+    local grows_to=128k
+    check "${prefix}shm.grows.crowded-flood" shm_grows 2048 "$(command -v taskset)" -c "$one_processor" \
         "$build/test/mpi/flood" --small 1 --large 8000 --bytes 4000 mutual
     [ -z "${MULTILANE_LONG:-}" ] || mpi_says shm.shrinks 'the ring to process .* has 16 lines now' 4 $shm \
         --mca btl_base_verbose 10 -- "$build/test/bench/crowd_measure" 8 300 6
