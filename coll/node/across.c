@@ -8,6 +8,7 @@
 
 #include "coll/node/image.h"
 #include "coll/node/node.h"
+#include "coll/node/sums.h"
 
 /* A longer broadcast goes from leader to leader in pieces of so many bytes: a leader passes one on,
  * and to its node, while the next ones come. They are sent at once, without asking, and are long
@@ -16,17 +17,12 @@
 /* So many of them are expected, and so many under way to the next leader. */
 #define PIECES_COMING 4
 #define PIECES_GOING  4
-/* What a node's processes exchange at once goes through its memory. */
-#define NODE_BYTES ((size_t) 64 << 10)
 /* In MPI_Allgather up to so many bytes of all are told to a node at once, with its own, which its
  * processes have: that takes less than to tell what lies before those and behind them. */
 #define TOLD_BYTES ((size_t) 16 << 10)
 /* In MPI_Alltoall all that the processes of a node give comes to each of them. */
 #define ALLTOALL_BYTES ((size_t) 128 << 10)
 
-/* The function `name` of a communicator, with what comes before the communicator. */
-#define CALL(comm, name, ...)                                                                      \
-    (comm)->c_coll->coll_##name(__VA_ARGS__, (comm), (comm)->c_coll->coll_##name##_module)
 /* Does the operation go by nodes? `bytes`, equal in all, of a process. An error in *status. */
 static bool goes_across(across_module_t *across, size_t bytes, int *status)
 {
@@ -59,32 +55,6 @@ static int settled(const struct levels *levels, int status)
 static int node_rank_of(const struct levels *levels, int rank)
 {
     return (int) (levels->place_of[rank] - levels->first[levels->node_of[rank]]);
-}
-
-/* To all processes of this node. */
-static int node_tell(const struct levels *levels, unsigned char *bytes, size_t length, int root)
-{
-    int status = OMPI_SUCCESS;
-    for (size_t at = 0, now; at < length && status == OMPI_SUCCESS; at += now) {
-        now = lesser(length - at, NODE_BYTES);
-        status = CALL(levels->node, bcast, bytes + at, (compat_count) now, MPI_BYTE, root);
-    }
-    return status;
-}
-
-/* The same of elements of which all have the same type. */
-static int node_tell_elements(const struct levels *levels, void *buffer, size_t count,
-                              ompi_datatype_t *type)
-{
-    ptrdiff_t extent = type->super.ub - type->super.lb;
-    size_t each = 1 + NODE_BYTES / (type->super.size + 1);
-    int status = OMPI_SUCCESS;
-    for (size_t at = 0, now; at < count && status == OMPI_SUCCESS; at += now) {
-        now = lesser(count - at, each);
-        status = CALL(levels->node, bcast, (char *) buffer + (ptrdiff_t) at * extent,
-                      (compat_count) now, type, 0);
-    }
-    return status;
 }
 
 /* --- broadcast --- */
@@ -346,6 +316,9 @@ int across_allreduce(const void *from, void *to, compat_count count, ompi_dataty
         return BELOW(across, status, allreduce, from, to, count, type, op);
     if (from == MPI_IN_PLACE && !levels->leaders)
         from = to;
+    size_t each = sums_piece(levels, (size_t) count, type);
+    if (each > 0)
+        return settled(levels, sums_allreduce(levels, from, to, (size_t) count, each, type, op));
     status = CALL(levels->node, reduce, from, levels->leaders ? to : NULL, count, type, op, 0);
     if (status == OMPI_SUCCESS && levels->leaders)
         status = CALL(levels->leaders, allreduce, MPI_IN_PLACE, to, count, type, op);

@@ -10,6 +10,8 @@
 
 /* Each is two more communicators, with their identifiers and memory. */
 #define LEVELS_MOST 64u
+/* What a node's processes exchange at once goes through its memory. */
+#define NODE_BYTES ((size_t) 64 << 10)
 
 static _Atomic uint32_t levels_count; /* of this process */
 
@@ -149,4 +151,28 @@ void levels_free(across_module_t *across)
     free(levels->place_of);
     free(levels->first);
     memset(levels, 0, sizeof(*levels));
+}
+
+int node_tell(const struct levels *levels, unsigned char *bytes, size_t length, int root)
+{
+    int status = OMPI_SUCCESS;
+    for (size_t at = 0, now; at < length && status == OMPI_SUCCESS; at += now) {
+        now = lesser(length - at, NODE_BYTES);
+        status = CALL(levels->node, bcast, bytes + at, (compat_count) now, MPI_BYTE, root);
+    }
+    return status;
+}
+
+int node_tell_elements(const struct levels *levels, void *buffer, size_t count,
+                       ompi_datatype_t *type)
+{
+    ptrdiff_t extent = type->super.ub - type->super.lb;
+    size_t each = 1 + NODE_BYTES / (type->super.size + 1);
+    int status = OMPI_SUCCESS;
+    for (size_t at = 0, now; at < count && status == OMPI_SUCCESS; at += now) {
+        now = lesser(count - at, each);
+        status = CALL(levels->node, bcast, (char *) buffer + (ptrdiff_t) at * extent,
+                      (compat_count) now, type, 0);
+    }
+    return status;
 }

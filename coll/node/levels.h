@@ -12,6 +12,10 @@
 #include "coll/node/entry.h"
 #include "common/compat/pml.h"
 
+/* The function `name` of a communicator, with what comes before the communicator. */
+#define CALL(comm, name, ...)                                                                      \
+    (comm)->c_coll->coll_##name(__VA_ARGS__, (comm), (comm)->c_coll->coll_##name##_module)
+
 /* Where the processes of a communicator are. Their places: by nodes, and by rank within a node;
  * nodes come in the order of their leaders, which have the lowest ranks. */
 struct levels {
@@ -49,5 +53,11 @@ bool node_has(ompi_communicator_t *comm, int rank);
  * none: they go on below. */
 int levels_make(across_module_t *across);
 void levels_free(across_module_t *across);
+
+/* To all processes of this node. */
+int node_tell(const struct levels *levels, unsigned char *bytes, size_t length, int root);
+/* The same of elements of which all have the same type, from the leader. */
+int node_tell_elements(const struct levels *levels, void *buffer, size_t count,
+                       ompi_datatype_t *type);
 
 #endif

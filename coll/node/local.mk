@@ -17,6 +17,8 @@ mca_coll_node_la_SOURCES = \
 	coll/node/module.c \
 	coll/node/node.h \
 	coll/node/operations.c \
+	coll/node/sums.c \
+	coll/node/sums.h \
 	coll/node/turn.h \
 	coll/node/waits.c
 mca_coll_node_la_CPPFLAGS = $(COMPONENT_CPPFLAGS)
