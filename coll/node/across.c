@@ -21,7 +21,7 @@
  * processes have: that takes less than to tell what lies before those and behind them. */
 #define TOLD_BYTES ((size_t) 16 << 10)
 /* In MPI_Alltoall all that the processes of a node give comes to each of them. */
-#define ALLTOALL_BYTES ((size_t) 128 << 10)
+#define ALLTOALL_BYTES ((size_t) 512 << 10)
 
 /* Does the operation go by nodes? `bytes`, equal in all, of a process. An error in *status. */
 static bool goes_across(across_module_t *across, size_t bytes, int *status)
