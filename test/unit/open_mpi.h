@@ -11,7 +11,7 @@
 #include "opal/runtime/opal.h"
 
 /* Convertors ask the accelerator framework, which is not open here, from Open MPI 5.0 on. */
-static int host_memory(const void *address, int *device, uint64_t *flags)
+static int no_device_memory(const void *address, int *device, uint64_t *flags)
 {
     (void) address;
     (void) device;
@@ -25,7 +25,7 @@ static inline void framework_begin(void)
     OBJ_CONSTRUCT(&domain, opal_finalize_domain_t);
     opal_finalize_domain_init(&domain, "unit test");
     opal_finalize_set_domain(&domain);
-    opal_accelerator.check_addr = host_memory;
+    opal_accelerator.check_addr = no_device_memory;
 }
 #else
 static inline void framework_begin(void)
