@@ -119,46 +119,67 @@ void history_free(struct history *history)
 
 /* --- adding ----------------------------------------------------------------------------------- */
 
-/* The shortest of an empty message in all starts; infinite: there is none. */
-static double least_empty_s(const struct history *history)
+static int by_time(const void *one, const void *other)
 {
-    double least = INFINITY;
+    double a = *(const double *) one, b = *(const double *) other;
+    return (a > b) - (a < b);
+}
+
+/* What an empty message takes on near processors: the second shortest of all starts, as one may be
+ * wrong; infinite: there is no start. */
+static double near_empty_s(const struct history *history)
+{
+    double times[HISTORY_KINDS * HISTORY_STARTS];
+    size_t count = 0;
     for (uint32_t kind = 0; kind < HISTORY_KINDS; kind++)
         for (uint32_t i = 0; i < history->starts[kind].count; i++)
-            least = fmin(least, history->starts[kind].costs[i].empty_s);
-    return least;
+            times[count++] = history->starts[kind].costs[i].empty_s;
+    qsort(times, count, sizeof(times[0]), by_time);
+    return count == 0 ? INFINITY : times[count > 1];
+}
+
+static uint32_t kind_of(double near_s, bool is_crowded, double empty_s)
+{
+    return (is_crowded ? HISTORY_CROWDED : 0) |
+           (empty_s > HISTORY_APART * near_s ? HISTORY_IS_APART : 0);
 }
 
 uint32_t history_kind(const struct history *history, bool is_crowded, double empty_s)
 {
-    bool is_apart = empty_s > HISTORY_APART * least_empty_s(history);
-    return (is_crowded ? HISTORY_CROWDED : 0) | (is_apart ? HISTORY_IS_APART : 0);
+    return kind_of(near_empty_s(history), is_crowded, empty_s);
 }
 
-/* Only now it is seen that all starts before were apart. */
-static void starts_part(struct history *history)
+static void start_append(struct history_starts *starts, const struct startup_costs *costs)
 {
-    for (uint32_t kind = 0; kind < HISTORY_IS_APART; kind++) {
-        history->starts[kind | HISTORY_IS_APART] = history->starts[kind];
-        history->starts[kind] = (struct history_starts){0};
-    }
+    if (starts->count == HISTORY_STARTS)
+        memmove(&starts->costs[0], &starts->costs[1], (--starts->count) * sizeof(*costs));
+    starts->costs[starts->count++] = *costs;
+}
+
+/* A start may show that all before it were apart. */
+static void starts_place(struct history *history)
+{
+    const struct history before = *history;
+    double near_s = near_empty_s(history);
+    for (uint32_t kind = 0; kind < HISTORY_KINDS; kind++)
+        history->starts[kind].count = 0;
+    for (uint32_t kind = 0; kind < HISTORY_KINDS; kind++)
+        for (uint32_t i = 0; i < before.starts[kind].count; i++) {
+            const struct startup_costs *costs = &before.starts[kind].costs[i];
+            uint32_t to = kind_of(near_s, kind & HISTORY_CROWDED, costs->empty_s);
+            start_append(&history->starts[to], costs);
+        }
 }
 
 void history_add_start(struct history *history, uint32_t kind, const struct startup_costs *costs)
 {
-    struct history_starts *starts = &history->starts[kind];
+    bool is_crowded = kind & HISTORY_CROWDED;
     if (!startup_check(costs)) {
-        if (starts->busy < HISTORY_BUSY)
-            starts->busy++;
+        history->starts[kind].busy += history->starts[kind].busy < HISTORY_BUSY;
         return;
     }
-    double least_s = least_empty_s(history);
-    if (isfinite(least_s) && HISTORY_APART * costs->empty_s < least_s)
-        starts_part(history);
-    starts = &history->starts[history_kind(history, kind & HISTORY_CROWDED, costs->empty_s)];
-    if (starts->count == HISTORY_STARTS)
-        memmove(&starts->costs[0], &starts->costs[1], (--starts->count) * sizeof(*costs));
-    starts->costs[starts->count++] = *costs;
+    start_append(&history->starts[history_kind(history, is_crowded, costs->empty_s)], costs);
+    starts_place(history);
 }
 
 void history_add_way(struct history *history, const struct history_way *way)

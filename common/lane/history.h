@@ -34,7 +34,7 @@ struct history_way {
     double seconds;    /* the median for the largest size of the bucket */
 };
 
-/* Where an empty message takes so many times the shortest time of all starts, processors are apart:
+/* Where an empty message takes so many times what it takes on near processors, these are apart:
  * a virtual machine's are moved by its host, and then all costs differ. */
 #define HISTORY_APART 2
 

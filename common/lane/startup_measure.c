@@ -275,6 +275,15 @@ static bool is_sibling(int processor, int other)
            processor_list_has(list, (unsigned) other);
 }
 
+/* Where the kernel does not say it, any two do. */
+static bool share_cache(int processor, int other)
+{
+    char list[1024];
+    return !kernel_line(list, sizeof(list),
+                        "/sys/devices/system/cpu/cpu%d/cache/index3/shared_cpu_list", processor) ||
+           processor_list_has(list, (unsigned) other);
+}
+
 /* Starts the other end on that processor. */
 static bool thread_start(pthread_t *thread, struct pair *pair, int processor)
 {
@@ -290,23 +299,31 @@ static bool thread_start(pthread_t *thread, struct pair *pair, int processor)
     return is_good;
 }
 
-/* On the nearest processor of another core that this process may use, or on ours; that stays where
- * it is meanwhile. False: there is none. */
-static bool measure_on(struct pair *pair, int processor, const cpu_set_t *allowed,
-                       struct startup_costs *costs)
+/* Processors of other cores that this process may use: those that share the last cache, or do not.
+ */
+static bool measure_with(struct pair *pair, int processor, const cpu_set_t *allowed, bool share,
+                         struct startup_costs *costs)
 {
     long all = sysconf(_SC_NPROCESSORS_CONF);
     pthread_t thread;
     for (int i = 1; i < all && i < OTHERS_TRIED; i++) {
         int other = (int) ((processor + i) % all);
-        if (!CPU_ISSET((unsigned) other, allowed) || (i > 0 && is_sibling(processor, other)) ||
-            !thread_start(&thread, pair, other))
+        if (!CPU_ISSET((unsigned) other, allowed) || is_sibling(processor, other) ||
+            share_cache(processor, other) != share || !thread_start(&thread, pair, other))
             continue;
         costs_measure(pair, costs);
         pthread_join(thread, NULL);
         return true;
     }
     return false;
+}
+
+/* This thread stays on its processor meanwhile. False: there is no other. */
+static bool measure_on(struct pair *pair, int processor, const cpu_set_t *allowed,
+                       struct startup_costs *costs)
+{
+    return measure_with(pair, processor, allowed, true, costs) ||
+           measure_with(pair, processor, allowed, false, costs);
 }
 
 /* The processors that the system lets this thread have, also those that a launcher has bound it

@@ -114,12 +114,15 @@ static void bucket_rebase(struct learning *learning, uint32_t bucket, struct lea
     double factor = way ? learning_median(&way->at[bucket]) : 0;
     for (uint32_t i = 0; i < learning->way_count; i++) {
         struct learning_range *range = &learning->ways[i]->at[bucket];
+        bool is_recalled = range->taken <= range->recalled;
         if (learned_key_equals(learning->ways[i]->key, to))
             learning_range_set(range, factor * before);
         else if (learned_key_equals(learning->ways[i]->key, from))
             learning_range_set(range, before > 0 && factor > 0 ? 1 / factor : 0);
         else
             learning_range_divide(range, factor);
+        if (is_recalled) /* and still is: this job has not timed it */
+            range->recalled = range->taken;
     }
     learning->in_use[bucket] = 0;
     learning->is_fresh[bucket] = false;

@@ -103,7 +103,7 @@ static uint64_t messages_between(const struct peer_class *class, enum class_buff
     uint64_t least = class_is_stream(buffer) ? EVERY_OF_SPANS : EVERY_FIRST;
     uint64_t most = bytes < EVERY_LARGE_BYTES ? EVERY_LAST : least;
     if (learning_is_promised(class, buffer, learned_bucket(bytes)))
-        return 1;
+        return class_is_stream(buffer) ? least : 1; /* the span under way is to end */
     return part < least ? least : part > most ? most : part;
 }
 
