@@ -226,7 +226,8 @@ static void costs_find(uint32_t processes)
     const bool is_crowded = processes > crowd_processors(processes);
     const struct history *history = used_history();
     struct startup_costs costs = {.change_s = is_crowded ? STARTUP_CHANGE_S : 0};
-    double empty_s = startup_empty_s();
+    /* In a crowd another core is hardly ever free, and looking takes 8 ms. */
+    double empty_s = is_crowded ? 0 : startup_empty_s();
     uint32_t kind = history_kind(history, is_crowded, empty_s);
     if (!history_has_starts(&history->starts[kind])) {
         if (startup_measure(processes, &costs))
