@@ -170,6 +170,7 @@ const char *used_history_story(void)
 static struct {
     bool is_known; /* `first` is */
     bool was_read;
+    bool has_looked; /* how far processors are from each other */
     opal_process_name_t first;
     struct node_record {
         struct startup_costs costs; /* all zero: not measured */
@@ -229,6 +230,7 @@ static void costs_find(uint32_t processes)
     /* In a crowd another core is hardly ever free, and looking takes 8 ms. */
     double empty_s = is_crowded ? 0 : startup_empty_s();
     uint32_t kind = history_kind(history, is_crowded, empty_s);
+    node.has_looked = empty_s > 0;
     if (!history_has_starts(&history->starts[kind])) {
         if (startup_measure(processes, &costs))
             empty_s = costs.empty_s;
@@ -287,7 +289,7 @@ bool node_costs_are_apart(void)
 
 bool node_costs_have_moved(void)
 {
-    double empty_s = startup_empty_s();
+    double empty_s = node.has_looked ? startup_empty_s() : 0;
     bool are_apart = history_kind(used_history(), false, empty_s) & HISTORY_IS_APART;
     return empty_s > 0 && are_apart != node_costs_are_apart();
 }
