@@ -84,8 +84,6 @@ static cuda_peer_t *peer_add(const opal_proc_t *proc)
 static int cuda_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                           cuda_peer_t **peers, opal_bitmap_t *reachable)
 {
-    (void) btl;
-    (void) reachable;
     OPAL_THREAD_LOCK(&cuda.lock);
     for (size_t i = 0; i < count; i++)
         peers[i] = peer_add(procs[i]);
@@ -97,16 +95,11 @@ static int cuda_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t 
 static int cuda_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                           cuda_peer_t **peers)
 {
-    (void) btl;
-    (void) count;
-    (void) procs;
-    (void) peers;
     return OPAL_SUCCESS;
 }
 
 static int cuda_finalize(mca_btl_base_module_t *btl)
 {
-    (void) btl;
     opal_progress_unregister(cuda_copies_progress);
     copiers_check();
     cuda_copies_close();
@@ -138,7 +131,6 @@ static void cost_set(struct multilane_lane_cost *cost)
 static int extension_attributes(mca_btl_base_module_t *btl, cuda_peer_t *peer,
                                 struct multilane_lane_attributes *out)
 {
-    (void) btl;
     memset(out, 0, sizeof(*out));
     if (!peer)
         return OPAL_ERR_NOT_AVAILABLE;
@@ -193,8 +185,6 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
 {
     struct cuda_record record = {.version = CUDA_RECORD_VERSION, .key_bytes = sizeof(cuda_key_t)};
 
-    (void) progress_threads;
-    (void) mpi_threads;
     *count = 0;
     if (!named_btl_is_wanted("cuda"))
         return NULL;

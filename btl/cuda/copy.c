@@ -244,10 +244,6 @@ int cuda_copy_get(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, ui
     const struct cuda_copy wanted = {.peer = peer,
                                      .request = {local, NULL, callback, context, data}};
 
-    (void) btl;
-    (void) local_key;
-    (void) flags;
-    (void) order;
     return copy_make(&wanted, remote_key, remote, size, true);
 }
 
@@ -259,10 +255,6 @@ int cuda_copy_put(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, ui
     const struct cuda_copy wanted = {.peer = peer,
                                      .request = {local, NULL, callback, context, data}};
 
-    (void) btl;
-    (void) local_key;
-    (void) flags;
-    (void) order;
     return copy_make(&wanted, remote_key, remote, size, false);
 }
 

@@ -285,8 +285,6 @@ cuda_key_t *cuda_key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *b
     driver_result result;
     char words[160];
 
-    (void) btl;
-    (void) flags;
     memory_ask(base, &memory);
     if (memory.kind != MEMORY_DEVICE || (uintptr_t) base - memory.start + size > memory.size)
         return NULL;
@@ -318,7 +316,6 @@ cuda_key_t *cuda_key_make(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *b
 
 int cuda_key_free(mca_btl_base_module_t *btl, cuda_key_t *key)
 {
-    (void) btl;
     if (key->kind == SHARE_FD || key->kind == SHARE_FABRIC)
         chunk_give_back(key);
     else if (key->kind == SHARE_LIST)

@@ -247,8 +247,6 @@ static bool begin(void)
 
 static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool mpi_threads)
 {
-    (void) progress_threads;
-    (void) mpi_threads;
     *count = 0;
     if (!named_btl_is_wanted("shm") || !begin())
         return NULL;

@@ -137,14 +137,12 @@ static int copy_move(shm_peer_t *peer, bool write, unsigned char *local, uint64_
 int shm_copy_from(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local,
                   uint64_t remote_address, size_t length)
 {
-    (void) btl;
     return copy_move(peer, false, local, remote_address, length);
 }
 
 int shm_copy_to(mca_btl_base_module_t *btl, shm_peer_t *peer, const void *local,
                 uint64_t remote_address, size_t length)
 {
-    (void) btl;
     /* The kernel only reads it; struct iovec has no const. */
     return copy_move(peer, true, (unsigned char *) (uintptr_t) local, remote_address, length);
 }

@@ -84,7 +84,6 @@ static int control_obtain(mca_btl_base_module_t *btl, shm_peer_t *peer,
 {
     int status = OPAL_ERR_OUT_OF_RESOURCE;
 
-    (void) btl;
     biased_lock(&peer->lock);
     if (peer->out_state == OUT_NONE)
         shm_outbound_open(peer);
@@ -110,7 +109,6 @@ static int control_obtain(mca_btl_base_module_t *btl, shm_peer_t *peer,
 static struct multilane_control *control_find(mca_btl_base_module_t *btl, shm_peer_t *peer,
                                               uint64_t handle)
 {
-    (void) btl;
     /* Relaxed: the message that brought the handle came by this connection. */
     return handle >= CONTROLS_MAX
                ? NULL
@@ -121,7 +119,6 @@ static struct multilane_control *control_find(mca_btl_base_module_t *btl, shm_pe
 
 static void control_release(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64_t handle)
 {
-    (void) btl;
     biased_lock(&peer->lock);
     if (handle < CONTROLS_MAX)
         peer->controls_taken &= ~(UINT64_C(1) << handle);

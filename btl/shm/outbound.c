@@ -224,7 +224,6 @@ static size_t note_find(shm_peer_t *peer, void *note, size_t room)
 
 size_t shm_outbound_note(mca_btl_base_module_t *btl, shm_peer_t *peer, void *note, size_t room)
 {
-    (void) btl;
     biased_lock(&peer->lock);
     size_t length = note_find(peer, note, room);
     biased_unlock(&peer->lock);

@@ -110,7 +110,6 @@ static void note_write(struct segment_header *header, const void *note, uint32_t
 
 void shm_own_note_leave(mca_btl_base_module_t *btl, const void *note, size_t length)
 {
-    (void) btl;
     if (length > MULTILANE_NOTE_BYTES)
         return;
     for (int kind = 0; kind < SEGMENT_KINDS; kind++)

@@ -71,7 +71,6 @@ static shm_peer_t *peer_add(opal_proc_t *proc, int *status)
 
 static shm_peer_t *proc_add(mca_btl_base_module_t *btl, opal_proc_t *proc, int *status)
 {
-    (void) btl;
     OPAL_THREAD_LOCK(&shm.lock);
     shm_peer_t *peer = peer_add(proc, status);
     OPAL_THREAD_UNLOCK(&shm.lock);
@@ -99,8 +98,6 @@ static void outbound_close(shm_peer_t *peer)
 
 int shm_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs, shm_peer_t **peers)
 {
-    (void) btl;
-    (void) procs;
     for (size_t i = 0; i < count; i++) {
         shm_peer_t *peer = peers[i];
 

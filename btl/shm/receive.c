@@ -98,7 +98,6 @@ int shm_receive_one(mca_btl_base_module_t *btl, shm_peer_t *peer)
 {
     bool bulk = false;
 
-    (void) btl;
     return receive_some(peer, 1, &bulk);
 }
 

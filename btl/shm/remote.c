@@ -174,8 +174,6 @@ int shm_remote_put(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_add
                                   remote_handle,
                                   {local_address, local_handle, callback, context, data}};
 
-    (void) flags;
-    (void) order;
     return transfer_after(shm_copy_to(btl, peer, local_address, remote_address, size), peer,
                           &wanted);
 }
@@ -191,8 +189,6 @@ int shm_remote_get(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_add
                                   remote_handle,
                                   {local_address, local_handle, callback, context, data}};
 
-    (void) flags;
-    (void) order;
     return transfer_after(shm_copy_from(btl, peer, local_address, remote_address, size), peer,
                           &wanted);
 }
@@ -247,8 +243,6 @@ int shm_remote_fetch_atomic(mca_btl_base_module_t *btl, shm_peer_t *peer, void *
                                   handle,
                                   {local_address, local_handle, callback, context, data}};
 
-    (void) btl;
-    (void) order;
     return atomic_ask(peer, wanted, flags, (uint16_t) op, operand, 0);
 }
 
@@ -265,8 +259,6 @@ int shm_remote_compare_swap(mca_btl_base_module_t *btl, shm_peer_t *peer, void *
                                   handle,
                                   {local_address, local_handle, callback, context, data}};
 
-    (void) btl;
-    (void) order;
     return atomic_ask(peer, wanted, flags, 0, compare, value);
 }
 

@@ -101,8 +101,6 @@ static mca_btl_base_descriptor_t *frag_get(uint8_t order, size_t size, uint32_t 
 mca_btl_base_descriptor_t *shm_send_alloc(mca_btl_base_module_t *btl, shm_peer_t *peer,
                                           uint8_t order, size_t size, uint32_t flags)
 {
-    (void) btl;
-    (void) peer;
     return frag_get(order, size, flags);
 }
 
@@ -110,7 +108,6 @@ int shm_send_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descrip
 {
     struct shm_frag *frag = (struct shm_frag *) descriptor;
 
-    (void) btl;
     tsan_list_return(frag->list, &frag->base.super);
     return OPAL_SUCCESS;
 }
@@ -262,7 +259,6 @@ int shm_send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_conver
 {
     int status = OPAL_ERR_OUT_OF_RESOURCE;
 
-    (void) btl;
     biased_lock(&peer->lock);
     if (OPAL_UNLIKELY(peer->out_state == OUT_NONE))
         shm_outbound_open(peer);
@@ -306,7 +302,6 @@ static unsigned char *bulk_room_get(shm_peer_t *peer, unsigned start, size_t len
 
 size_t shm_send_room(mca_btl_base_module_t *btl, shm_peer_t *peer)
 {
-    (void) btl;
     biased_lock(&peer->lock);
     /* It may have refused a line because it is to be asked about its growth. */
     if (peer->out_direct)
@@ -341,7 +336,6 @@ static __attribute__((noinline)) void *reserve_any(shm_peer_t *peer, size_t head
 void *shm_send_reserve(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
                        size_t payload_size)
 {
-    (void) btl;
     if (OPAL_UNLIKELY(!is_simple(header_size, payload_size)))
         return reserve_any(peer, header_size, payload_size);
     return OPAL_LIKELY(peer->out_direct) ? ring_reserve_line(&peer->out) : NULL;
@@ -358,7 +352,6 @@ static __attribute__((noinline)) void commit_any(shm_peer_t *peer, size_t header
 void shm_send_commit(mca_btl_base_module_t *btl, shm_peer_t *peer, size_t header_size,
                      size_t payload_size, uint8_t tag)
 {
-    (void) btl;
     if (OPAL_UNLIKELY(!is_simple(header_size, payload_size))) {
         commit_any(peer, header_size, payload_size, tag, SHM_KIND_ACTIVE);
     } else {

@@ -214,8 +214,6 @@ static void end(void)
 
 static mca_btl_base_module_t **sock_init(int *count, bool progress_threads, bool mpi_threads)
 {
-    (void) progress_threads;
-    (void) mpi_threads;
     *count = 0;
     if (!named_btl_is_wanted("sock"))
         return NULL;
@@ -262,7 +260,6 @@ static bool peer_close(sock_peer_t *peer, void *context)
 {
     opal_list_t works;
 
-    (void) context;
     OBJ_CONSTRUCT(&works, opal_list_t);
     OPAL_THREAD_LOCK(&peer->lock);
     if (peer->link)

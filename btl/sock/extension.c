@@ -41,7 +41,6 @@ static void cost_fill(double bandwidth, double latency_s, struct multilane_lane_
 
 static double round_trip_s(mca_btl_base_module_t *btl, sock_peer_t *peer)
 {
-    (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
     double seconds = peer->link ? sock_socket_round_trip_s(peer->link) : 0;
     OPAL_THREAD_UNLOCK(&peer->lock);
@@ -51,7 +50,6 @@ static double round_trip_s(mca_btl_base_module_t *btl, sock_peer_t *peer)
 static bool repeats(mca_btl_base_module_t *btl, sock_peer_t *peer, uint64_t *sent,
                     uint64_t *repeated)
 {
-    (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
     bool is_there = peer->link && sock_socket_repeats(peer->link, sent, repeated);
     OPAL_THREAD_UNLOCK(&peer->lock);
@@ -60,7 +58,6 @@ static bool repeats(mca_btl_base_module_t *btl, sock_peer_t *peer, uint64_t *sen
 
 static size_t under_way(mca_btl_base_module_t *btl, sock_peer_t *peer, size_t more, double *seconds)
 {
-    (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
     size_t bytes = peer->kept_bytes;
     if (more > 0)
@@ -71,7 +68,6 @@ static size_t under_way(mca_btl_base_module_t *btl, sock_peer_t *peer, size_t mo
 
 static double seen_bytes_s(mca_btl_base_module_t *btl, sock_peer_t *peer)
 {
-    (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
     double bytes_s = sock_rate_seen(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);

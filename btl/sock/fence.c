@@ -22,7 +22,6 @@ _Static_assert(sizeof(struct fence_note) <= MULTILANE_FENCE_NOTE_BYTES, "it fits
 
 int sock_fence(mca_btl_base_module_t *btl, sock_peer_t *peer)
 {
-    (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
     bool is_over = sock_peer_state(peer) == PEER_FAILED && !peer->link &&
                    sock_queue_is_empty(peer) && !sock_peer_is_unfenced(peer);
@@ -51,7 +50,6 @@ size_t sock_fence_note(mca_btl_base_module_t *btl, sock_peer_t *peer, void *note
 {
     size_t length = 0;
 
-    (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
     if (sock_peer_is_unfenced(peer) && !peer->link && peer->has_address)
         length = note_write(peer, NOTE_ASK, peer->session, peer->have, peer->their_rail, note);

@@ -255,7 +255,6 @@ void sock_link_return_to(mca_btl_base_module_t *btl, sock_peer_t *peer, multilan
 {
     opal_list_t works;
 
-    (void) btl;
     OBJ_CONSTRUCT(&works, opal_list_t);
     OPAL_THREAD_LOCK(&peer->lock);
     peer->returned = returned;
@@ -464,7 +463,6 @@ bool sock_link_accept(sock_peer_t *peer, struct sock_socket *socket, const struc
 
 uint64_t sock_link_quiet_ms(mca_btl_base_module_t *btl, sock_peer_t *peer)
 {
-    (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
     bool is_down = sock_peer_state(peer) == PEER_UP && peer->down_since_ms != 0;
     uint64_t ms = is_down && !sock_queue_is_empty(peer) ? sock_now_ms() - peer->down_since_ms : 0;

@@ -123,7 +123,6 @@ static void watched_forget(const struct sock_module *module)
 
 static bool peer_free(sock_peer_t *peer, void *context)
 {
-    (void) context;
     free(peer->intake.bytes);
     OBJ_DESTRUCT(&peer->sent);
     OBJ_DESTRUCT(&peer->pending);

@@ -117,7 +117,6 @@ static void peer_part(sock_peer_t *peer)
 int sock_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                    sock_peer_t **peers)
 {
-    (void) procs;
     for (size_t i = 0; i < count; i++)
         for (uint32_t nth = 0; peers[i] && nth < SOCK_LINKS_MAX; nth++) {
             struct sock_module *module = sock_module_nth(module_of(btl), nth);

@@ -251,7 +251,6 @@ int sock_progress_all(void)
 
 int sock_progress_peer(mca_btl_base_module_t *btl, sock_peer_t *peer)
 {
-    (void) btl;
     if (!polling_begin())
         return 0;
     int events = peer->link ? peer_read(peer) : 0; /* the general loop connects */

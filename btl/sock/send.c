@@ -85,7 +85,6 @@ int sock_send_start(mca_btl_base_module_t *btl, sock_peer_t *peer,
     struct sock_work *work = (struct sock_work *) descriptor;
     bool is_ours = sock_work_is_ours(work);
 
-    (void) btl;
     message_header(work, tag);
     OPAL_THREAD_LOCK(&peer->lock);
     work->is_held = is_ours;
@@ -135,8 +134,6 @@ int sock_send_put(mca_btl_base_module_t *btl, sock_peer_t *peer, void *local_add
                   mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
                   int order, mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    (void) flags;
-    (void) order;
     if (OPAL_UNLIKELY(size > btl->btl_put_limit))
         return OPAL_ERR_NOT_AVAILABLE;
     struct sock_work *work = (struct sock_work *) sock_work_alloc(btl, peer, MCA_BTL_NO_ORDER,

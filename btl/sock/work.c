@@ -51,7 +51,6 @@ int sock_work_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descri
 {
     struct sock_work *work = (struct sock_work *) descriptor;
 
-    (void) btl;
     tsan_list_return(work->list, &work->base.super);
     return OPAL_SUCCESS;
 }

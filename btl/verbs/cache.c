@@ -54,7 +54,6 @@ static int cached_deregister(void *context, mca_rcache_base_registration_t *regi
 {
     struct cached *cached = (struct cached *) registration;
 
-    (void) context;
     if (cached->region && ibv_dereg_mr(cached->region) != 0)
         return OPAL_ERROR;
     cached->region = NULL;

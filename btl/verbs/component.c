@@ -167,8 +167,6 @@ static bool begin(void)
 
 static mca_btl_base_module_t **verbs_init(int *count, bool progress_threads, bool mpi_threads)
 {
-    (void) progress_threads;
-    (void) mpi_threads;
     *count = 0;
     if (!named_btl_is_wanted("verbs") || !begin())
         return NULL;

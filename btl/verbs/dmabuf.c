@@ -26,10 +26,6 @@ static struct ibv_mr *region_register(struct ibv_pd *pd, driver_ptr start, size_
 #if HAVE_DECL_IBV_REG_DMABUF_MR
     return ibv_reg_dmabuf_mr(pd, 0, size, start, fd, ACCESS);
 #else
-    (void) pd;
-    (void) start;
-    (void) size;
-    (void) fd;
     errno = EOPNOTSUPP;
     return NULL;
 #endif

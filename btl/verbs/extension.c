@@ -33,7 +33,6 @@ _Static_assert(sizeof(((struct multilane_lane_attributes *) 0)->device) >= CHOIC
 
 static int extension_poll(mca_btl_base_module_t *btl, verbs_peer_t *peer)
 {
-    (void) peer;
     return verbs_progress_module(module_of(btl));
 }
 

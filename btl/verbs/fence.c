@@ -156,7 +156,6 @@ int verbs_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer)
     uint64_t now = verbs_now_ms();
     bool over, ask = false;
 
-    (void) btl;
     verbs_peer_fail(peer, "it was closed");
     OPAL_THREAD_LOCK(&peer->lock);
     over = verbs_peer_state(peer) == PEER_IDLE ||
@@ -177,7 +176,6 @@ size_t verbs_fence_note(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *no
 {
     struct greeting greeting;
 
-    (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
     bool asks = verbs_peer_is_unfenced(peer);
     question_fill(peer, &greeting);

@@ -53,9 +53,6 @@ static void flush_ended(mca_btl_base_module_t *btl, verbs_peer_t *loop, void *lo
 {
     const struct verbs_work *work = data;
 
-    (void) loop;
-    (void) local;
-    (void) handle;
     atomic_fetch_add_explicit(&module_of(btl)->flushes, 1, memory_order_relaxed);
     work->flushed(context, status);
 }
@@ -67,7 +64,6 @@ int verbs_flush_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
     struct verbs_module *module = module_of(btl);
     mca_btl_base_registration_handle_t scratch = {.remote_key = 0};
 
-    (void) peer;
     if (!registration->device || length == 0 || !verbs_flush_is_ready(module))
         return OPAL_ERR_NOT_AVAILABLE;
     scratch.local_key = module->flush_region->lkey;

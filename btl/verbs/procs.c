@@ -196,7 +196,6 @@ int verbs_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **proc
 {
     uint64_t end = verbs_now_ms() + DRAIN_MS;
 
-    (void) procs;
     for (size_t i = 0; i < count; i++) {
         if (!peers[i])
             continue;

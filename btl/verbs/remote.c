@@ -43,7 +43,6 @@ mca_btl_base_registration_handle_t *verbs_remote_register(mca_btl_base_module_t 
                                                           verbs_peer_t *peer, void *base,
                                                           size_t size, uint32_t flags)
 {
-    (void) peer;
     if (OPAL_UNLIKELY(flags & MULTILANE_REGISTER_DEVICE))
         return device_register(module_of(btl), base, size);
     return verbs_cache_register(module_of(btl), base, size,
@@ -68,8 +67,6 @@ int verbs_remote_put(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local
                      int order, mca_btl_base_rdma_completion_fn_t callback, void *context,
                      void *data)
 {
-    (void) flags;
-    (void) order;
     if (OPAL_UNLIKELY(size > btl->btl_put_limit ||
                       (!local_handle && size > btl->btl_put_local_registration_threshold)))
         return OPAL_ERR_NOT_AVAILABLE;
@@ -84,8 +81,6 @@ int verbs_remote_get(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local
                      int order, mca_btl_base_rdma_completion_fn_t callback, void *context,
                      void *data)
 {
-    (void) flags;
-    (void) order;
     if (OPAL_UNLIKELY(size > btl->btl_get_limit || (!local_handle && size != 0)))
         return OPAL_ERR_NOT_AVAILABLE;
     const struct remote_request request = {local_address, local_handle, callback, context, data};
@@ -115,7 +110,6 @@ int verbs_remote_fetch_atomic(mca_btl_base_module_t *btl, verbs_peer_t *peer, vo
                               mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
                               mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    (void) order;
     if (op != MCA_BTL_ATOMIC_ADD)
         return OPAL_ERR_NOT_SUPPORTED;
     return atomic_submit(
@@ -130,7 +124,6 @@ int verbs_remote_compare_swap(mca_btl_base_module_t *btl, verbs_peer_t *peer, vo
                               uint64_t value, int flags, int order,
                               mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    (void) order;
     return atomic_submit(
         btl, peer, WORK_SWAP_IF, remote_address, remote_handle, compare, value, flags,
         (struct remote_request){local_address, local_handle, callback, context, data});

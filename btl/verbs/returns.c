@@ -14,7 +14,6 @@ void verbs_returns_look(verbs_peer_t *peer)
 void verbs_return_to(mca_btl_base_module_t *btl, verbs_peer_t *peer, multilane_returned returned,
                      void *context)
 {
-    (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
     peer->returns.context = context;
     atomic_store_explicit(&peer->returned, returned, memory_order_relaxed);
@@ -36,7 +35,6 @@ void verbs_returns_given(verbs_peer_t *peer)
 
 uint64_t verbs_quiet_ms(mca_btl_base_module_t *btl, verbs_peer_t *peer)
 {
-    (void) btl;
     OPAL_THREAD_LOCK(&peer->lock);
     uint64_t ms = is_idle(peer) ? 0 : verbs_now_ms() - peer->moved_ms;
     OPAL_THREAD_UNLOCK(&peer->lock);

@@ -7,7 +7,6 @@ int verbs_send_start(mca_btl_base_module_t *btl, verbs_peer_t *peer,
 {
     struct verbs_work *work = (struct verbs_work *) descriptor;
 
-    (void) btl;
     work->tag = tag;
     work->number = 0; /* it may have been sent before */
     return verbs_submit(peer, work);

@@ -102,7 +102,6 @@ static bool slot_write(verbs_peer_t *peer, const void *bytes, size_t length, uin
 int verbs_slots_send(mca_btl_base_module_t *btl, verbs_peer_t *peer, const void *bytes,
                      size_t length, uint8_t tag)
 {
-    (void) btl;
     /* Where messages are counted it is one: slots are not. */
     if (length > SLOT_MESSAGE_MAX || verbs_peer_keeps(peer))
         return OPAL_ERR_OUT_OF_RESOURCE;

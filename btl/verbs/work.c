@@ -48,7 +48,6 @@ int verbs_work_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descr
 {
     struct verbs_work *work = (struct verbs_work *) descriptor;
 
-    (void) btl;
     opal_free_list_return(work->list, &work->base.super);
     return OPAL_SUCCESS;
 }

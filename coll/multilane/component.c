@@ -17,8 +17,6 @@ static int component_register(void)
 /* An error: Open MPI forgets this component. */
 static int component_init(bool progress_threads, bool mpi_threads)
 {
-    (void) progress_threads;
-    (void) mpi_threads;
     if (!named_is_wanted("pml", "multilane"))
         return OMPI_ERR_NOT_AVAILABLE;
     if (!driver_load() && !device_memory_possible) {

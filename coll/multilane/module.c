@@ -303,7 +303,6 @@ static int module_disable(mca_coll_base_module_t *module, ompi_communicator_t *c
 {
     coll_module_t *own = (coll_module_t *) module;
 
-    (void) comm;
 #define UNINSTALL(name) COMPAT_COLL_UNINSTALL(comm, module, &own->below, name);
     EACH(UNINSTALL)
     return OMPI_SUCCESS;

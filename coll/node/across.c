@@ -310,7 +310,6 @@ int across_allreduce(const void *from, void *to, compat_count count, ompi_dataty
     const struct levels *levels = &across->levels;
     int status;
     bool goes = goes_across(across, packed_bytes((size_t) count, type), &status);
-    (void) comm;
     if (!goes ||
         hinders(&across->entry, !levels->in_order && !ompi_op_is_commute(op), MULTILANE_OPERAND))
         return BELOW(across, status, allreduce, from, to, count, type, op);

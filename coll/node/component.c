@@ -54,8 +54,6 @@ static int component_register(void)
 
 static int component_init(bool progress_threads, bool mpi_threads)
 {
-    (void) progress_threads;
-    (void) mpi_threads;
     if (!named_is_wanted("pml", "multilane"))
         return OMPI_ERR_NOT_AVAILABLE;
     count_into(node_calls());

@@ -32,7 +32,6 @@ static int entry_disable(mca_coll_base_module_t *module, ompi_communicator_t *co
 {
     struct entry *entry = (struct entry *) module;
 
-    (void) comm;
     tsan_acquire(entry); /* entry_enable */
     EACH(UNINSTALL)
     return OMPI_SUCCESS;

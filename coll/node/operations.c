@@ -285,7 +285,6 @@ int node_reduce(const void *from, void *to, compat_count count, ompi_datatype_t 
     bool goes =
         goes_by_area(node, MULTILANE_REDUCE, root, packed_bytes((size_t) count, type), &status);
     struct elements elements = elements_of(node, type, op);
-    (void) comm;
     if (!goes || hinders(&node->entry, !elements.each, MULTILANE_OPERAND))
         return BELOW(node, status, reduce, from, to, count, type, op, root);
     return reduce(node, &elements, (size_t) count, from, to, root);
@@ -299,7 +298,6 @@ int node_allreduce(const void *from, void *to, compat_count count, ompi_datatype
     bool goes =
         goes_by_area(node, MULTILANE_ALLREDUCE, 0, packed_bytes((size_t) count, type), &status);
     struct elements elements = elements_of(node, type, op);
-    (void) comm;
     if (!goes || hinders(&node->entry, !elements.each, MULTILANE_OPERAND))
         return BELOW(node, status, allreduce, from, to, count, type, op);
     return reduce(node, &elements, (size_t) count, from, to, -1);
@@ -373,7 +371,6 @@ int node_allgather(const void *from, compat_count from_count, ompi_datatype_t *f
 {
     node_module_t *node = (node_module_t *) module;
     int status;
-    (void) comm;
     if (!goes_by_area(node, MULTILANE_ALLGATHER, 0, packed_bytes((size_t) count, type), &status))
         return BELOW(node, status, allgather, from, from_count, from_type, to, count, type);
     const struct exchange exchange = {.root = -1, .tag = MCA_COLL_BASE_TAG_ALLGATHER};
@@ -389,7 +386,6 @@ int node_alltoall(const void *from, compat_count from_count, ompi_datatype_t *fr
     size_t block = packed_bytes((size_t) count, type);
     size_t bytes = block <= ALLTOALL_BYTES_MAX ? block * node->turns.ranks : SIZE_MAX;
     int status;
-    (void) comm;
     if (!goes_by_area(node, MULTILANE_ALLTOALL, 0, bytes, &status))
         return BELOW(node, status, alltoall, from, from_count, from_type, to, count, type);
     const struct exchange exchange = {true, -1, MCA_COLL_BASE_TAG_ALLTOALL};
@@ -406,7 +402,6 @@ int node_gather(const void *from, compat_count from_count, ompi_datatype_t *from
     size_t block = gets(node, &exchange) ? packed_bytes((size_t) count, type)
                                          : packed_bytes((size_t) from_count, from_type);
     int status;
-    (void) comm;
     if (!goes_by_area(node, MULTILANE_GATHER, root, block, &status))
         return BELOW(node, status, gather, from, from_count, from_type, to, count, type, root);
     return exchange_typed(node, &exchange, from, (size_t) from_count, from_type, to, (size_t) count,

@@ -37,13 +37,10 @@ static inline void compat_accelerator_restore(const char *file)
 static inline void compat_accelerator_answer(const char *file,
                                              int (*answer)(const void *, int *, uint64_t *))
 {
-    (void) file;
-    (void) answer;
 }
 
 static inline void compat_accelerator_restore(const char *file)
 {
-    (void) file;
 }
 #endif
 

@@ -54,7 +54,6 @@ static inline bool compat_btl_deliver(mca_btl_base_module_t *btl,
     mca_btl_base_descriptor_t descriptor;
     descriptor.des_segments = segments;
     descriptor.des_segment_count = segment_count;
-    (void) endpoint;
     handler->cbfunc(btl, tag, &descriptor, handler->cbdata);
 #endif
     return true;
@@ -81,9 +80,6 @@ static inline bool compat_btl_deliver(mca_btl_base_module_t *btl,
     static void name(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag,                           \
                      mca_btl_base_descriptor_t *descriptor, void *data)                            \
     {                                                                                              \
-        (void) tag;                                                                                \
-        (void) descriptor;                                                                         \
-        (void) data;                                                                               \
         name##_sender(btl, NULL);                                                                  \
     }                                                                                              \
     static void name##_sender(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint)

@@ -29,7 +29,6 @@ int component_register(mca_btl_base_component_t *component, const struct param *
 
 static int counter_read(const mca_base_pvar_t *variable, void *value, void *object)
 {
-    (void) object;
     /* Relaxed: a count, which orders nothing. */
     *(unsigned long long *) value =
         atomic_load_explicit((const _Atomic uint64_t *) variable->ctx, memory_order_relaxed);

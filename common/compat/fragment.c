@@ -28,7 +28,6 @@ static mca_btl_base_module_error_cb_fn_t error_callback;
 
 int lane_error_to(mca_btl_base_module_t *module, mca_btl_base_module_error_cb_fn_t callback)
 {
-    (void) module;
     error_callback = callback;
     return OPAL_SUCCESS;
 }
@@ -54,7 +53,6 @@ __attribute__((noinline)) void fragment_unwanted(const mca_btl_base_module_t *mo
 
 static int fragment_made(opal_free_list_item_t *item, void *context)
 {
-    (void) context;
     tsan_release(item); /* tsan_list_get */
     return OPAL_SUCCESS;
 }

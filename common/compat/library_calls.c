@@ -143,7 +143,6 @@ static int library_change(struct dl_phdr_info *object, size_t size, void *contex
     const char *file = strrchr(object->dlpi_name, '/');
     struct library library;
 
-    (void) size;
     file = file ? file + 1 : object->dlpi_name;
     if (strncmp(file, change->file, strlen(change->file)) != 0 || !library_read(&library, object))
         return 0;

@@ -62,8 +62,6 @@
     static void name(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag,                           \
                      mca_btl_base_descriptor_t *descriptor, void *data)                            \
     {                                                                                              \
-        (void) tag;                                                                                \
-        (void) data;                                                                               \
         name##_segments(btl, descriptor->des_segments, descriptor->des_segment_count);             \
     }                                                                                              \
     static inline void name##_segments(                                                            \
@@ -104,7 +102,6 @@ static inline bool compat_comm_has_common_index(const ompi_communicator_t *comm)
 #if COMPAT_SERIES >= 50000
     return OMPI_COMM_IS_GLOBAL_INDEX(comm);
 #else
-    (void) comm;
     return true;
 #endif
 }
@@ -207,40 +204,30 @@ static inline bool compat_ft_is_on(void)
 
 static inline bool compat_comm_refuses(ompi_communicator_t *comm, int tag)
 {
-    (void) comm;
-    (void) tag;
     return false;
 }
 
 static inline int compat_comm_refusal(ompi_communicator_t *comm)
 {
-    (void) comm;
     return MPI_ERR_OTHER;
 }
 
 static inline void compat_comm_mark_revoked(ompi_communicator_t *comm, bool collectives_only)
 {
-    (void) comm;
-    (void) collectives_only;
 }
 
 static inline bool compat_proc_is_active(ompi_proc_t *proc)
 {
-    (void) proc;
     return true;
 }
 
 static inline bool compat_proc_failed(ompi_proc_t *proc)
 {
-    (void) proc;
     return false;
 }
 
 static inline int compat_comm_receive_error(ompi_communicator_t *comm, int source, int tag)
 {
-    (void) comm;
-    (void) source;
-    (void) tag;
     return OMPI_SUCCESS;
 }
 
@@ -304,8 +291,6 @@ static inline int compat_send_cancel(ompi_request_t *request, int flag)
 #if MPI_VERSION >= 4
     return mca_pml_cancel_send_callback(request, flag);
 #else
-    (void) request;
-    (void) flag;
     return OMPI_SUCCESS;
 #endif
 }

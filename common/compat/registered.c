@@ -60,8 +60,6 @@ mca_btl_base_registration_handle_t *registered_add(mca_btl_base_module_t *btl,
 {
     uint64_t key;
 
-    (void) btl;
-    (void) peer;
     return host_random(&key, sizeof(key)) ? add_as(key, base, size, flags) : NULL;
 }
 
@@ -71,14 +69,11 @@ mca_btl_base_registration_handle_t *registered_add_inside(mca_btl_base_module_t 
 {
     static _Atomic uint64_t made; /* relaxed: it orders nothing */
 
-    (void) btl;
-    (void) peer;
     return add_as(atomic_fetch_add_explicit(&made, 1, memory_order_relaxed), base, size, flags);
 }
 
 int registered_remove(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle)
 {
-    (void) btl;
     OPAL_THREAD_LOCK(&table.lock);
     (void) opal_pointer_array_set_item(&table.entries, (int) handle->slot, NULL);
     OPAL_THREAD_UNLOCK(&table.lock);

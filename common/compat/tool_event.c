@@ -61,17 +61,12 @@ void compat_event_raise(void *event, const struct compat_event_data *data)
 int compat_event_register(const mca_base_component_t *component, const char *name, const char *help,
                           void **event)
 {
-    (void) component;
-    (void) name;
-    (void) help;
     *event = NULL;
     return 0; /* OPAL_SUCCESS */
 }
 
 void compat_event_raise(void *event, const struct compat_event_data *data)
 {
-    (void) event;
-    (void) data;
 }
 
 #endif

@@ -27,7 +27,6 @@ static inline void tsan_release(void *object)
 #ifdef ORDER_IS_CHECKED
     __tsan_release(object);
 #else
-    (void) object;
 #endif
 }
 
@@ -36,7 +35,6 @@ static inline void tsan_acquire(void *object)
 #ifdef ORDER_IS_CHECKED
     __tsan_acquire(object);
 #else
-    (void) object;
 #endif
 }
 

@@ -199,8 +199,6 @@ static bool begin_copy(struct reader *reader, const char *name, const char *rest
 
 static bool begin_cluster(struct reader *reader, const char *name, const char *rest)
 {
-    (void) name;
-    (void) rest;
     if (reader->file->has_cluster)
         return refuse_line(reader, "a second section", "cluster");
     reader->file->has_cluster = true;
@@ -210,8 +208,6 @@ static bool begin_cluster(struct reader *reader, const char *name, const char *r
 /* First of all: whose figures they are, and in which schema, decides what the rest means. */
 static bool begin_profile(struct reader *reader, const char *name, const char *rest)
 {
-    (void) name;
-    (void) rest;
     if (reader->file->has_profile)
         return refuse_line(reader, "a second section", "profile");
     if (reader->file->lane_count || reader->file->group_count || reader->file->has_cluster)

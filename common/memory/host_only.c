@@ -25,8 +25,6 @@ static bool range_contains(const struct range *range, uintptr_t at)
 /* The first object is the program. */
 static int program_find(struct dl_phdr_info *object, size_t size, void *unused)
 {
-    (void) size;
-    (void) unused;
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
         uintptr_t start = object->dlpi_addr + segment->p_vaddr;

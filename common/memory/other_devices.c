@@ -25,7 +25,6 @@ static int object_check(struct dl_phdr_info *object, size_t size, void *context)
     struct search *search = context;
     const char *file = strrchr(object->dlpi_name, '/');
 
-    (void) size;
     file = file ? file + 1 : object->dlpi_name;
     search->is_found = strncmp(file, search->wanted->file, strlen(search->wanted->file)) == 0;
     return search->is_found;

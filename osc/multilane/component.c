@@ -24,8 +24,6 @@ static int component_register(void)
  * window agree on it. */
 static int component_init(bool progress_threads, bool mpi_threads)
 {
-    (void) progress_threads;
-    (void) mpi_threads;
     (void) driver_load();
     return named_is_wanted("pml", "multilane") ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
 }
@@ -34,13 +32,6 @@ static int component_query(struct ompi_win_t *window, void **base, size_t bytes,
                            compat_disp_unit unit, ompi_communicator_t *comm,
                            struct opal_info_t *info, int flavor)
 {
-    (void) window;
-    (void) base;
-    (void) bytes;
-    (void) unit;
-    (void) comm;
-    (void) info;
-    (void) flavor;
     return INT_MAX;
 }
 

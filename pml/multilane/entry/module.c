@@ -38,8 +38,6 @@
 /* Open MPI calls it nowhere; multilane-top shows what waits, of all communicators. */
 static int module_dump(ompi_communicator_t *comm, int verbose)
 {
-    (void) comm;
-    (void) verbose;
     return OMPI_ERR_NOT_IMPLEMENTED;
 }
 
@@ -96,13 +94,11 @@ static void request_list_init(opal_free_list_t *list, size_t size, opal_class_t 
 
 static void *segment_get(void *context, size_t *bytes)
 {
-    (void) context;
     return malloc(*bytes);
 }
 
 static void segment_return(void *context, void *segment)
 {
-    (void) context;
     free(segment);
 }
 

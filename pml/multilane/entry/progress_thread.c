@@ -66,7 +66,6 @@ static void nap(void)
 static void *run(void *unused)
 {
     uint32_t idle = 0;
-    (void) unused;
     is_progress_thread = true;
     while (work_wait()) {
         idle = look() > 0 ? 0 : idle + 1;

@@ -120,8 +120,6 @@ static void descriptor_ended(mca_btl_base_module_t *btl, struct mca_btl_base_end
     tsan_acquire(descriptor);
     struct wire_handle handle = handle_of_context(descriptor->des_cbdata);
     tsan_release(descriptor);
-    (void) btl;
-    (void) endpoint;
     if (OPAL_UNLIKELY(!departures.is_open))
         return;
     struct departure *departure = handle_find(&departures.table, HANDLE_DEPARTURE, handle);

@@ -102,7 +102,6 @@ static void summed_commit(mca_btl_base_module_t *btl, struct mca_btl_base_endpoi
 {
     const struct summed *own = summed_of(btl);
     const size_t length = header + payload;
-    (void) tag;
     if (is_apart(own, payload)) {
         commit_apart(header, payload);
         own->real->commit(btl, endpoint, APART_BYTES + header, payload, WIRE_TAG_APART);
@@ -170,7 +169,6 @@ static int summed_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint
 {
     unsigned char bytes[SUM_BYTES + IMMEDIATE_BYTES];
     void *payload = NULL;
-    (void) tag;
     if (header_size > IMMEDIATE_BYTES || (payload_size && opal_convertor_need_buffers(convertor)))
         return OPAL_ERR_OUT_OF_RESOURCE;
     if (payload_size)
@@ -229,7 +227,6 @@ static int summed_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
 {
     const mca_btl_base_segment_t *first = moved(descriptor, -(ptrdiff_t) SUM_BYTES)->des_segments;
     const struct wire_sum sum = sum_of(first, descriptor->des_segment_count, SUM_BYTES);
-    (void) tag;
     memcpy(first->seg_addr.pval, &sum, SUM_BYTES);
     return btl->btl_send(btl, endpoint, descriptor, summed_of(btl)->tag);
 }

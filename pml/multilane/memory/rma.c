@@ -189,9 +189,6 @@ static void piece_copied(mca_btl_base_module_t *btl, struct mca_btl_base_endpoin
                          void *context, void *data, int status)
 {
     struct rma *rma = context;
-    (void) endpoint;
-    (void) local_address;
-    (void) local_handle;
     for (uint32_t i = 0; i < rma->count; i++)
         if (rma->lanes[i].lane->btl == btl) {
             if (OPAL_LIKELY(status == OPAL_SUCCESS)) {

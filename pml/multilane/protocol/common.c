@@ -10,8 +10,6 @@
 
 int post_by_request(const struct outgoing *out, const struct route *route)
 {
-    (void) out;
-    (void) route;
     return LANE_AGAIN;
 }
 

@@ -49,8 +49,6 @@ static int rndv_am_start(struct send_request *request)
 static void rndv_am_ready(struct send_request *request, struct lane *lane,
                           const struct wire_rtr *rtr, const unsigned char *key)
 {
-    (void) lane;
-    (void) key;
     rndv_am_move(request, rtr->size);
 }
 

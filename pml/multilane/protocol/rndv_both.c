@@ -115,7 +115,6 @@ static void rndv_both_ready(struct send_request *request, struct lane *lane,
                             const struct wire_rtr *rtr, const unsigned char *key)
 {
     struct obtained *own = request->protocol == &rndv_both ? (void *) request->own : NULL;
-    (void) key;
     if (!own || !own->control || lane != own->lane) {
         rndv_am_move(request, rtr->size);
         return;

@@ -57,7 +57,6 @@ static bool key_read(struct rma *rma, struct peer *peer, const struct wire_key *
 static void rndv_device_ready(struct send_request *request, struct lane *lane,
                               const struct wire_rtr *rtr, const unsigned char *key)
 {
-    (void) lane;
     if (!key_read(&request->rma, request->out.peer, &rtr->key, key)) {
         request->rma.count = 0;
         rndv_am_move(request, rtr->size);

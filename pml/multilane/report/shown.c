@@ -25,7 +25,6 @@ typedef bool (*route_filter)(const struct peer_class *class, const struct route 
 static bool is_of_protocol(const struct peer_class *class, const struct route *route,
                            const void *what)
 {
-    (void) class;
     /* By name: two protocols here are called rndv-get. */
     return strcmp(route->protocol->name, ((const struct protocol *) what)->name) == 0;
 }
@@ -58,7 +57,6 @@ static int read_routes(const struct mca_base_pvar_t *variable, void *value, void
 {
     const struct counted *mine = variable->ctx;
     unsigned long long sum = 0;
-    (void) object;
     if (multilane.enabled) {
         multilane_lock();
         for (const struct peer_class *class = classes_first(); class; class = class->next)

@@ -73,7 +73,6 @@ static int recv_request_cancel(ompi_request_t *ompi, int complete)
 {
     struct recv_request *request = (struct recv_request *) ompi;
     struct mca_pml_comm_t *comm = request->base.req_base.req_comm->c_pml_comm;
-    (void) complete;
 
     biased_lock(&comm->lock);
     bool can_cancel = !request_is_complete(ompi) && !request->matched;
