@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads options. */
-#define _GNU_SOURCE
 #include "tools/options.h"
 
 #include <getopt.h>

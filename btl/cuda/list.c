@@ -2,7 +2,6 @@
 /* Keys of memory in several chunks that a program has mapped one behind the other. A key has one
  * size, so this one says where its owner has the keys of the chunks, and we read them there, which
  * takes the right that taking their file descriptors takes as well. */
-#define _GNU_SOURCE
 #include "btl/cuda/cuda.h"
 
 #include <errno.h>

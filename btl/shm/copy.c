@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies between the memories of two processes by the kernel (process_vm_readv and writev); only
  * one of the two takes part. */
-#define _GNU_SOURCE
 #include "btl/shm/shm.h"
 
 #include <errno.h>

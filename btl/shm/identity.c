@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The identity of this process, and which peers shared memory can reach. */
-#define _GNU_SOURCE
 #include "btl/shm/shm.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Making, opening and mapping of shared segments. Nothing here knows Open MPI. */
-#define _GNU_SOURCE
 #include "btl/shm/segment.h"
 
 #include <dirent.h>

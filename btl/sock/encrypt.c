@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Keys, and how the kernel gets them. */
-#define _GNU_SOURCE /* explicit_bzero */
 #include "btl/sock/encrypt.h"
 
 #include <arpa/inet.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Guests: connections to our ports that have not proven yet who they are. They are few, get little
  * time, and not a byte of theirs is believed. */
-#define _GNU_SOURCE /* accept4 */
 #include "btl/sock/sock.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The devices of this node: which of their ports become lanes, and why others do not. */
-#define _GNU_SOURCE
 #include "btl/verbs/greeting.h"
 #include "btl/verbs/route.h"
 

@@ -89,9 +89,9 @@ static int32_t unpack(opal_convertor_t *convertor, struct iovec *packed, uint32_
 
 static bool engine_set(const char *name, engine *function)
 {
-    bool is_set = library_call_set(PACKS, name, (library_function *) function);
+    bool is_set = library_entry_set(PACKS, name, (uintptr_t) function);
 
-    (void) library_call_set(PACKS_EXTERNAL, name, (library_function *) function);
+    (void) library_entry_set(PACKS_EXTERNAL, name, (uintptr_t) function);
     return is_set;
 }
 

@@ -26,12 +26,12 @@ static inline void compat_accelerator_answer(const char *file,
         return;
     ours = opal_accelerator;
     ours.check_addr = answer;
-    (void) library_variable_set(file, "opal_accelerator", &ours);
+    (void) library_entry_set(file, "opal_accelerator", (uintptr_t) &ours);
 }
 
 static inline void compat_accelerator_restore(const char *file)
 {
-    (void) library_variable_set(file, "opal_accelerator", &opal_accelerator);
+    (void) library_entry_set(file, "opal_accelerator", (uintptr_t) &opal_accelerator);
 }
 #else
 static inline void compat_accelerator_answer(const char *file,

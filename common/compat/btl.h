@@ -59,31 +59,32 @@ static inline bool compat_btl_deliver(mca_btl_base_module_t *btl,
     return true;
 }
 
-/* Defines a receive callback `name` whose body has btl and endpoint, the sender's; not told in 4.1,
- * where it is NULL. */
+/* Defines a receive callback `name` whose body has btl, endpoint, segments and segment_count. The
+ * endpoint, the sender's, is not told in 4.1: there it is NULL. */
 #if COMPAT_SERIES >= 50000
 #define COMPAT_SENDER_IS_TOLD true
-#define COMPAT_SENDER_CALLBACK(name)                                                               \
-    static void name##_sender(mca_btl_base_module_t *btl,                                          \
-                              struct mca_btl_base_endpoint_t *endpoint);                           \
-    static void name(mca_btl_base_module_t *btl,                                                   \
-                     const mca_btl_base_receive_descriptor_t *descriptor)                          \
-    {                                                                                              \
-        name##_sender(btl, descriptor->endpoint);                                                  \
-    }                                                                                              \
-    static void name##_sender(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint)
+#define COMPAT_RECEIVE_ARGUMENTS                                                                   \
+    mca_btl_base_module_t *btl, const mca_btl_base_receive_descriptor_t *descriptor
+#define COMPAT_RECEIVE_SENDER descriptor->endpoint
 #else
 #define COMPAT_SENDER_IS_TOLD false
-#define COMPAT_SENDER_CALLBACK(name)                                                               \
-    static void name##_sender(mca_btl_base_module_t *btl,                                          \
-                              struct mca_btl_base_endpoint_t *endpoint);                           \
-    static void name(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag,                           \
-                     mca_btl_base_descriptor_t *descriptor, void *data)                            \
-    {                                                                                              \
-        name##_sender(btl, NULL);                                                                  \
-    }                                                                                              \
-    static void name##_sender(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint)
+#define COMPAT_RECEIVE_ARGUMENTS                                                                   \
+    mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *descriptor,     \
+        void *data
+#define COMPAT_RECEIVE_SENDER NULL
 #endif
+#define COMPAT_RECEIVE_CALLBACK(name)                                                              \
+    static void name##_segments(                                                                   \
+        mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,                      \
+        const mca_btl_base_segment_t *segments, size_t segment_count);                             \
+    static void name(COMPAT_RECEIVE_ARGUMENTS)                                                     \
+    {                                                                                              \
+        name##_segments(btl, COMPAT_RECEIVE_SENDER, descriptor->des_segments,                      \
+                        descriptor->des_segment_count);                                            \
+    }                                                                                              \
+    static inline void name##_segments(                                                            \
+        mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,                      \
+        const mca_btl_base_segment_t *segments, size_t segment_count)
 
 struct compat_proc_name {
     char text[200];

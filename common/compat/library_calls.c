@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Changes entries of the table by which a library finds what it uses of others. */
-#define _GNU_SOURCE
 #include "common/compat/library_calls.h"
 
 #include <link.h>
@@ -154,20 +153,10 @@ static int library_change(struct dl_phdr_info *object, size_t size, void *contex
     return 0;
 }
 
-static bool address_set(const char *file, const char *name, uintptr_t address)
+bool library_entry_set(const char *file, const char *name, uintptr_t address)
 {
     struct change change = {file, name, address, false};
 
     dl_iterate_phdr(library_change, &change);
     return change.is_made;
-}
-
-bool library_call_set(const char *file, const char *name, library_function *function)
-{
-    return address_set(file, name, (uintptr_t) function);
-}
-
-bool library_variable_set(const char *file, const char *name, const void *variable)
-{
-    return address_set(file, name, (uintptr_t) variable);
 }

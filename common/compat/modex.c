@@ -11,11 +11,17 @@
 #if COMPAT_SERIES >= 50000
 #include "opal/mca/pmix/base/base.h"
 #include "opal/mca/pmix/pmix-internal.h"
+#define CAN_GET true
 #else
 #include "opal/mca/pmix/pmix.h"
+#define CAN_GET                           (opal_pmix.get != NULL)
+#define PMIX_GLOBAL                       OPAL_PMIX_GLOBAL
+#define PMIX_JOB_SIZE                     OPAL_PMIX_JOB_SIZE
+#define PMIX_UINT32                       OPAL_UINT32
+#define opal_pmix_convert_status(status)  (status)
+#define opal_pmix_register_cleanup(...)                                                            \
+    (opal_pmix.register_cleanup ? opal_pmix.register_cleanup(__VA_ARGS__) : OPAL_ERR_NOT_SUPPORTED)
 #endif
-
-#if COMPAT_SERIES >= 50000
 
 int modex_send(const mca_base_component_t *component, const void *data, size_t bytes)
 {
@@ -38,6 +44,8 @@ static int job_size_get(const opal_process_name_t *all, uint32_t **size)
 {
     int status;
 
+    if (!CAN_GET)
+        return OPAL_ERR_NOT_SUPPORTED;
     OPAL_MODEX_RECV_VALUE_OPTIONAL(status, PMIX_JOB_SIZE, all, size, PMIX_UINT32);
     return opal_pmix_convert_status(status);
 }
@@ -46,43 +54,6 @@ int modex_remove_at_exit(const char *path)
 {
     return opal_pmix_register_cleanup((char *) path, false, false, false);
 }
-
-#else
-
-int modex_send(const mca_base_component_t *component, const void *data, size_t bytes)
-{
-    int status;
-
-    OPAL_MODEX_SEND(status, OPAL_PMIX_GLOBAL, component, (void *) data, bytes);
-    return status;
-}
-
-static int modex_get(const mca_base_component_t *component, const opal_process_name_t *name,
-                     void **data, size_t *bytes)
-{
-    int status;
-
-    OPAL_MODEX_RECV(status, component, name, (uint8_t **) data, bytes);
-    return status;
-}
-
-static int job_size_get(const opal_process_name_t *all, uint32_t **size)
-{
-    int status = OPAL_ERR_NOT_SUPPORTED;
-
-    if (opal_pmix.get)
-        OPAL_MODEX_RECV_VALUE_OPTIONAL(status, OPAL_PMIX_JOB_SIZE, all, size, OPAL_UINT32);
-    return status;
-}
-
-int modex_remove_at_exit(const char *path)
-{
-    if (opal_pmix.register_cleanup == NULL)
-        return OPAL_ERR_NOT_SUPPORTED;
-    return opal_pmix.register_cleanup((char *) path, false, false, false);
-}
-
-#endif
 
 int modex_recv(const mca_base_component_t *component, const opal_process_name_t *name, void **data,
                size_t *bytes)

@@ -5,7 +5,7 @@
 
 #include "ompi_config.h"
 
-#include "common/compat/compat.h"
+#include "common/compat/btl.h"
 #include "common/compat/threads.h"
 #include "mpi.h"
 #include "ompi/communicator/communicator.h"
@@ -42,31 +42,6 @@
 
 /* The highest index of a communicator; Open MPI's own PML has the same. */
 #define COMPAT_MAX_CONTEXT 65535u
-
-/* Defines a BTL receive callback `name` whose body has btl, segments and segment_count. */
-#if COMPAT_SERIES >= 50000
-#define COMPAT_RECEIVE_CALLBACK(name)                                                              \
-    static void name##_segments(mca_btl_base_module_t *btl,                                        \
-                                const mca_btl_base_segment_t *segments, size_t segment_count);     \
-    static void name(mca_btl_base_module_t *btl,                                                   \
-                     const mca_btl_base_receive_descriptor_t *descriptor)                          \
-    {                                                                                              \
-        name##_segments(btl, descriptor->des_segments, descriptor->des_segment_count);             \
-    }                                                                                              \
-    static inline void name##_segments(                                                            \
-        mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments, size_t segment_count)
-#else
-#define COMPAT_RECEIVE_CALLBACK(name)                                                              \
-    static void name##_segments(mca_btl_base_module_t *btl,                                        \
-                                const mca_btl_base_segment_t *segments, size_t segment_count);     \
-    static void name(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag,                           \
-                     mca_btl_base_descriptor_t *descriptor, void *data)                            \
-    {                                                                                              \
-        name##_segments(btl, descriptor->des_segments, descriptor->des_segment_count);             \
-    }                                                                                              \
-    static inline void name##_segments(                                                            \
-        mca_btl_base_module_t *btl, const mca_btl_base_segment_t *segments, size_t segment_count)
-#endif
 
 /* What a PML module has beside the functions that all series know. Open MPI prints what
  * get_transports returns with ompi_display_comm, and calls all of it UCX's. */

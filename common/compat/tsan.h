@@ -26,7 +26,6 @@ static inline void tsan_release(void *object)
 {
 #ifdef ORDER_IS_CHECKED
     __tsan_release(object);
-#else
 #endif
 }
 
@@ -34,7 +33,6 @@ static inline void tsan_acquire(void *object)
 {
 #ifdef ORDER_IS_CHECKED
     __tsan_acquire(object);
-#else
 #endif
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads the user's attributes of lanes. */
-#define _GNU_SOURCE
 #include "common/lane/attr.h"
 
 #include <stdio.h>

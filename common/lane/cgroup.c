@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads the limits of cgroups. */
-#define _GNU_SOURCE
 #include "common/lane/cgroup.h"
 
 #include <math.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Processors that this job may use here. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE
 #endif
 #include "common/lane/crowd.h"
 

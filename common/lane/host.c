@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which kernel and namespaces, and calls that some kernels refuse. */
-#define _GNU_SOURCE
 #include "common/lane/host.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads what the kernel says of a processor's caches. */
-#define _GNU_SOURCE
 #include "common/lane/last_cache.h"
 
 #include <limits.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Places of devices, from the kernel's tree of devices. */
-#define _GNU_SOURCE
 #include "common/lane/locality.h"
 
 #include <dirent.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Measures copies between two cores: a thread on another core plays the peer. */
-#define _GNU_SOURCE
 #include "common/lane/startup_measure.h"
 
 #include <math.h>

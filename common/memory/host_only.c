@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The addresses of a process that can only be the host's. */
-#define _GNU_SOURCE
 #include "common/memory/host_only.h"
 
 #include <link.h>

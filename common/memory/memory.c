@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Asks the driver about pointers, and knows those that it no longer knows. */
-#define _GNU_SOURCE
 #include "common/memory/memory.h"
 
 #include <errno.h>

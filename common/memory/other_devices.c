@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Looks for the libraries of devices other than CUDA's, and for their files. */
-#define _GNU_SOURCE
 #include "common/memory/other_devices.h"
 
 #include <link.h>

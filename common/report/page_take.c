@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds the page of another process, takes a snapshot of it, and checks it. */
-#define _GNU_SOURCE
 #include "common/report/page_take.h"
 
 #include <dirent.h>

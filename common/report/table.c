@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tables. Without memory a row is left out: a report is no reason to end a job. */
-#define _GNU_SOURCE
 #include "common/report/table.h"
 
 #include <ctype.h>

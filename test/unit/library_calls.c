@@ -14,6 +14,8 @@ static int our_answer(void)
     return 2;
 }
 
+typedef void library_function(void);
+
 static library_function *function_of(const char *library, const char *name)
 {
     char path[4096];
@@ -33,12 +35,12 @@ static void check_library(const char *asker, const char *other, library_function
     int (*others_ask)(void) = (int (*)(void)) function_of(other, "asks");
     if (!asks || !others_ask || !answer)
         return;
-    CHECK(!library_call_set(asker, "answers", (library_function *) our_answer), "%s", asker);
+    CHECK(!library_entry_set(asker, "answers", (uintptr_t) our_answer), "%s", asker);
     CHECK(asks() == 1, "%s: %d before", asker, asks());
-    CHECK(library_call_set(asker, "answer", (library_function *) our_answer), "%s", asker);
+    CHECK(library_entry_set(asker, "answer", (uintptr_t) our_answer), "%s", asker);
     CHECK(asks() == 2, "%s: %d", asker, asks());
     CHECK(others_ask() == 1, "%s: %d by %s", asker, others_ask(), other);
-    CHECK(library_call_set(asker, "answer", answer), "%s", asker);
+    CHECK(library_entry_set(asker, "answer", (uintptr_t) answer), "%s", asker);
     CHECK(asks() == 1, "%s: %d after", asker, asks());
 }
 
@@ -48,6 +50,6 @@ int main(void)
     check_library("libcalls_lazy.so", "libcalls_now.so", answer);
     check_library("libcalls_now.so", "libcalls_lazy.so", answer);
     check_library("libcalls_plain.so", "libcalls_lazy.so", answer);
-    CHECK(!library_call_set("libcalls_none", "answer", answer), "of no library");
+    CHECK(!library_entry_set("libcalls_none", "answer", (uintptr_t) answer), "of no library");
     return check_end();
 }

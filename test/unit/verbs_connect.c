@@ -360,7 +360,7 @@ static struct {
 
 /* What Open MPI's active-message puts do: they answer by the endpoint that the message came from,
  * and end the program where there is none. */
-COMPAT_SENDER_CALLBACK(message_heard)
+COMPAT_RECEIVE_CALLBACK(message_heard)
 {
     struct ibv_sge part = {.length = 8};
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads the files of a recorded job, and pairs what is sent with what is received. */
-#define _GNU_SOURCE
 #include "tools/replay/recording.h"
 
 #include <dirent.h>

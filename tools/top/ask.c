@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes what ranks are asked, and waits until they have done it. */
-#define _GNU_SOURCE
 #include "tools/top/ask.h"
 
 #include <dirent.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Looks through /proc for ranks, reads what they show, and chooses among them. */
-#define _GNU_SOURCE
 #include "tools/top/find.h"
 
 #include <ctype.h>

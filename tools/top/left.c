@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads what ranks left, and shows it. */
-#define _GNU_SOURCE
 #include "tools/top/left.h"
 
 #include <dirent.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The memory of the page, and its sequence. */
-#define _GNU_SOURCE
 #include "base/own_page.h"
 
 #include <errno.h>

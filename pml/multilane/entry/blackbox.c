@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Keeps the last calls of MPI in the file of this process, or all in its recording: its functions
  * stand before those of the module only in jobs that ask for it, so that others pay nothing. */
-#define _GNU_SOURCE
 #include "entry/blackbox.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The page of measurements, and what plans take from it. */
-#define _GNU_SOURCE
 #include "plan/device_costs.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rows of the page: waits, peers, lanes, receives and messages. */
-#define _GNU_SOURCE
 #include "report/page_fill.h"
 
 #include <stdatomic.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What Open MPI's own tools show of this process: variables of MPI_T, switch points,
  * connections. */
-#define _GNU_SOURCE
 #include "report/report.h"
 
 #include <stdlib.h>
