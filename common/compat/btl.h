@@ -74,9 +74,9 @@ static inline bool compat_btl_deliver(mca_btl_base_module_t *btl,
 #define COMPAT_RECEIVE_SENDER NULL
 #endif
 #define COMPAT_RECEIVE_CALLBACK(name)                                                              \
-    static void name##_segments(                                                                   \
-        mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,                      \
-        const mca_btl_base_segment_t *segments, size_t segment_count);                             \
+    static void name##_segments(mca_btl_base_module_t *btl,                                        \
+                                struct mca_btl_base_endpoint_t *endpoint,                          \
+                                const mca_btl_base_segment_t *segments, size_t segment_count);     \
     static void name(COMPAT_RECEIVE_ARGUMENTS)                                                     \
     {                                                                                              \
         name##_segments(btl, COMPAT_RECEIVE_SENDER, descriptor->des_segments,                      \

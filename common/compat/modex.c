@@ -14,11 +14,11 @@
 #define CAN_GET true
 #else
 #include "opal/mca/pmix/pmix.h"
-#define CAN_GET                           (opal_pmix.get != NULL)
-#define PMIX_GLOBAL                       OPAL_PMIX_GLOBAL
-#define PMIX_JOB_SIZE                     OPAL_PMIX_JOB_SIZE
-#define PMIX_UINT32                       OPAL_UINT32
-#define opal_pmix_convert_status(status)  (status)
+#define CAN_GET                          (opal_pmix.get != NULL)
+#define PMIX_GLOBAL                      OPAL_PMIX_GLOBAL
+#define PMIX_JOB_SIZE                    OPAL_PMIX_JOB_SIZE
+#define PMIX_UINT32                      OPAL_UINT32
+#define opal_pmix_convert_status(status) (status)
 #define opal_pmix_register_cleanup(...)                                                            \
     (opal_pmix.register_cleanup ? opal_pmix.register_cleanup(__VA_ARGS__) : OPAL_ERR_NOT_SUPPORTED)
 #endif

@@ -61,27 +61,25 @@ multilane_sources = \
 	pml/multilane/protocol/table.c \
 	pml/multilane/join/order.c pml/multilane/join/order.h \
 	pml/multilane/join/posting.c pml/multilane/join/posting.h \
-	pml/multilane/liveness/drain.c pml/multilane/liveness/drain.h \
-	pml/multilane/liveness/errors.h \
+	pml/multilane/liveness/drain.c \
+	pml/multilane/liveness/faults.h \
 	pml/multilane/liveness/liveness.c pml/multilane/liveness/liveness.h \
-	pml/multilane/liveness/lost.c pml/multilane/liveness/lost.h \
-	pml/multilane/liveness/watch.c pml/multilane/liveness/watch.h \
-	pml/multilane/liveness/wrong.c pml/multilane/liveness/wrong.h \
+	pml/multilane/liveness/lost.c \
+	pml/multilane/liveness/watch.c \
+	pml/multilane/liveness/wrong.c \
 	pml/multilane/liveness/worse.c pml/multilane/liveness/worse.h \
 	pml/multilane/report/calibrate_hook.c pml/multilane/report/report.h \
 	pml/multilane/report/shown.c \
 	pml/multilane/report/explain.c \
-	pml/multilane/report/job_pages.c pml/multilane/report/job_pages.h \
-	pml/multilane/report/page_fill.c pml/multilane/report/page_fill.h \
-	pml/multilane/report/wait_rows.c pml/multilane/report/wait_rows.h \
+	pml/multilane/report/job_pages.c \
+	pml/multilane/report/page_fill.c \
+	pml/multilane/report/wait_rows.c \
 	pml/multilane/entry/arrival.c \
 	pml/multilane/entry/blackbox.c \
-	pml/multilane/entry/blackbox.h \
 	pml/multilane/entry/calls.h \
 	pml/multilane/entry/comms.c \
 	pml/multilane/entry/module.c \
-	pml/multilane/entry/probe.c \
-	pml/multilane/entry/progress_thread.c pml/multilane/entry/progress_thread.h \
+	pml/multilane/entry/progress_thread.c \
 	pml/multilane/entry/recv.c \
 	pml/multilane/entry/send.c \
 	pml/multilane/entry/service.c

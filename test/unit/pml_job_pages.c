@@ -14,7 +14,7 @@
 
 #include "base/own_page.h"
 #include "job_standin.h"
-#include "report/job_pages.h"
+#include "report/report.h"
 #include "tools/top/ask.h"
 
 #define BLOCKS ((sizeof(struct page) + WIRE_PAGE_BYTES - 1) / WIRE_PAGE_BYTES)

@@ -9,7 +9,7 @@
 
 #include "base/offer_word.h"
 #include "job_standin.h"
-#include "liveness/lost.h"
+#include "liveness/faults.h"
 #include "progress_standin.h"
 #include "request/taking.h"
 

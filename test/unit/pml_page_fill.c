@@ -12,9 +12,8 @@
 #include "lanes_standin.h"
 #include "plan/peer_class.h"
 #include "contact/peer_lanes.h"
-#include "liveness/drain.h"
-#include "report/page_fill.h"
-#include "report/wait_rows.h"
+#include "liveness/faults.h"
+#include "report/report.h"
 #include "request/request.h"
 
 static mca_btl_base_module_t *rails[2];

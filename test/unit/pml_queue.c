@@ -7,7 +7,7 @@
 
 #include "entry/calls.h"
 #include "job_standin.h"
-#include "liveness/lost.h"
+#include "liveness/faults.h"
 #include "progress_standin.h"
 #include "request/send_start.h"
 

@@ -10,9 +10,8 @@
 #include "base/own_page.h"
 #include "base/parameters.h"
 #include "lanes_standin.h"
-#include "liveness/errors.h"
+#include "liveness/faults.h"
 #include "liveness/liveness.h"
-#include "liveness/watch.h"
 #include "progress_standin.h"
 
 #include "opal/runtime/opal.h"

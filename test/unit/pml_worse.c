@@ -9,7 +9,7 @@
 
 #include "contact/peer_lanes.h"
 #include "lanes_standin.h"
-#include "liveness/errors.h"
+#include "liveness/faults.h"
 #include "liveness/worse.h"
 #include "plan/peer_class.h"
 

@@ -62,7 +62,7 @@ struct multilane {
     mca_allocator_base_module_t *payloads; /* of unexpected messages, if large */
     struct handle_table handles;
 
-    _Atomic uint32_t lost_peers; /* how many lost peers return errors, see lost.h */
+    _Atomic uint32_t lost_peers; /* how many lost peers return errors, see lost.c */
 
     struct record_ends ends; /* what peers were told of this end's lanes */
 

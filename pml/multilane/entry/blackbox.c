@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Keeps the last calls of MPI in the file of this process, or all in its recording: its functions
  * stand before those of the module only in jobs that ask for it, so that others pay nothing. */
-#include "entry/blackbox.h"
+#include "entry/calls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "multilane/record.h"
 #include "base/own_page.h"
 #include "common/compat/collective.h"
-#include "report/wait_rows.h"
+#include "report/report.h"
 #include "request/request.h"
 #include "base/parameters.h"
 #include "common/lock/clock.h"

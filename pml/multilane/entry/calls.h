@@ -3,7 +3,11 @@
 #ifndef MULTILANE_CALLS_H
 #define MULTILANE_CALLS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "common/compat/pml.h"
+#include "multilane/service.h"
 
 /* module.c */
 PML_FUNCTION(enable, module_enable);
@@ -28,7 +32,7 @@ PML_FUNCTION(irecv, module_irecv);
 PML_FUNCTION(recv, module_recv);
 int module_start(size_t count, ompi_request_t **requests);
 
-/* probe.c */
+/* recv.c: probes */
 PML_FUNCTION(iprobe, module_iprobe);
 PML_FUNCTION(probe, module_probe);
 PML_FUNCTION(improbe, module_improbe);
@@ -45,5 +49,36 @@ int module_revoke_comm(ompi_communicator_t *comm, bool collectives_only);
  * change. From now on each such wait has a story (request/request.h). */
 void waits_hook(void);
 void waits_unhook(void);
+
+/* --- blackbox.c ------------------------------------------------------------------------------- */
+
+/* The last calls of this process, to be read when it has died (pml_multilane_blackbox); and all
+ * its messages in a file (pml_multilane_record), for multilane-plan --replay. */
+
+bool recording_is_on(void);
+
+/* After the page begins and before it ends, with the module whose functions Open MPI calls. */
+void blackbox_begin(mca_pml_base_module_t *module);
+void blackbox_end(mca_pml_base_module_t *module);
+
+/* `note` of struct multilane_calls. */
+void blackbox_call(ompi_communicator_t *comm, enum multilane_call call, int root, uint64_t bytes,
+                   uint32_t turn);
+
+/* --- progress_thread.c ------------------------------------------------------------------------ */
+
+/* Progress while the program computes: a thread that polls our lanes while work is under way
+ * (below), and else sleeps. Only with pml_multilane_progress_thread; then Open MPI's locks work
+ * at every thread level. */
+
+/* Call before any endpoint exists: until then Open MPI's locks do nothing. */
+void progress_thread_prepare(void);
+/* Starts the thread, once lanes exist; prints where it cannot. */
+void progress_thread_begin(void);
+void progress_thread_end(void);
+
+/* In between the thread polls no lane: endpoints are removed. */
+void progress_thread_pause(void);
+void progress_thread_resume(void);
 
 #endif

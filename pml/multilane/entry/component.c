@@ -11,7 +11,6 @@
 #include "entry/calls.h"
 #include "base/parameters.h"
 #include "plan/peer_class.h"
-#include "entry/progress_thread.h"
 #include "contact/contact.h"
 #include "base/own_page.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The progress thread. */
-#include "entry/progress_thread.h"
+#include "entry/calls.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -11,9 +11,8 @@
 #include "common/lock/quiet_thread.h"
 #include "memory/staging.h"
 #include "lane/waiting.h"
-#include "liveness/watch.h"
+#include "liveness/faults.h"
 #include "base/pending.h"
-#include "liveness/lost.h"
 #include "lane/lane.h"
 
 /* Most BTLs to poll; ours are three. */

@@ -4,7 +4,6 @@
 
 #include "base/parameters.h"
 #include "common/compat/pml.h"
-#include "entry/blackbox.h"
 #include "entry/calls.h"
 #include "match/comm.h"
 #include "report/report.h"

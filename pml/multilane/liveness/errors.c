@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Handles failed lanes and lost peers. */
-#include "liveness/errors.h"
+#include "liveness/faults.h"
 
 #include <stdio.h>
 
@@ -9,7 +9,6 @@
 #include "lane/lane.h"
 #include "delivery/control.h"
 #include "liveness/liveness.h"
-#include "liveness/lost.h"
 #include "base/multilane.h"
 #include "peer/peer.h"
 #include "plan/peer_class.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ends what waits for a lost peer; and the losses that the progress thread finds. */
-#include "liveness/lost.h"
+#include "liveness/faults.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
  *
  * A lane whose BTL must first try whether it leads to the peer is unproven, and carries nothing. If
  * it still is PROOF_NS after another lane carries, it is silent. */
-#include "liveness/watch.h"
+#include "liveness/faults.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,9 +21,7 @@
 #include "base/parameters.h"
 #include "base/own_page.h"
 #include "contact/peer_lanes.h"
-#include "liveness/errors.h"
 #include "liveness/liveness.h"
-#include "liveness/lost.h"
 #include "liveness/worse.h"
 #include "match/comm.h"
 #include "contact/contact.h"
@@ -415,7 +413,7 @@ static void unmet_look(struct mca_pml_comm_t *comm, struct unmet *unmet)
 {
     if (compat_comm_errors_end_job(comm->ompi))
         return;
-    if (atomic_load_explicit(&comm->probe_missed, memory_order_relaxed)) /* both: probe.c */
+    if (atomic_load_explicit(&comm->probe_missed, memory_order_relaxed)) /* both: recv.c */
         unmet_note(unmet, comm, atomic_load_explicit(&comm->probe_source, memory_order_relaxed));
     biased_lock(&comm->lock);
     for (uint32_t i = 0; i <= comm->posted.mask; i++)

@@ -19,7 +19,7 @@
 #include "base/own_page.h"
 #include "contact/peer_lanes.h"
 #include "liveness/liveness.h"
-#include "liveness/errors.h"
+#include "liveness/faults.h"
 #include "plan/peer_class.h"
 #include "plan/stripe.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Names lanes that bring wrong bytes; three messages in a minute take a lane out, at both ends. It
  * carries where no other one is up: what is wrong comes again. */
-#include "liveness/wrong.h"
+#include "liveness/faults.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -11,7 +11,6 @@
 #include "base/multilane.h"
 #include "contact/peer_lanes.h"
 #include "delivery/control.h"
-#include "liveness/errors.h"
 
 #define MINUTE_NS UINT64_C(60000000000)
 

@@ -23,7 +23,7 @@ struct peer {
     bool is_of_other_job;   /* every header to it carries this process's name */
     _Atomic bool reachable; /* peer_reach; written under the component's lock, or once it is lost */
     bool is_self;
-    _Atomic bool lost;         /* lost, and errors are returned, see lost.h */
+    _Atomic bool lost;         /* lost, and errors are returned, see lost.c */
     _Atomic uint32_t found_by; /* number of the last search in entry/comms.c that found it */
     struct pending lost_pending;
 

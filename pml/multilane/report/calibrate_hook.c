@@ -12,7 +12,7 @@
 #include "liveness/liveness.h"
 #include "plan/learning.h"
 #include "plan/peer_class.h"
-#include "report/page_fill.h"
+#include "report/report.h"
 
 static struct peer *peer_of_rank(int rank)
 {

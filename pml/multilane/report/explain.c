@@ -21,8 +21,6 @@
 #include "base/parameters.h"
 #include "plan/learning.h"
 #include "plan/peer_class.h"
-#include "report/page_fill.h"
-#include "report/wait_rows.h"
 #include "common/report/table.h"
 
 /* --- collective operations: a row for each, class of size and way ------------------------------

@@ -9,7 +9,7 @@
  * A process that computes outside MPI does not look: the one before it on its node that does
  * answers for it as well. Where all of a node compute the tool alone waits for them.
  */
-#include "report/job_pages.h"
+#include "report/report.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rows of the page: waits, peers, lanes, receives and messages. */
-#include "report/page_fill.h"
+#include "report/report.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,17 +12,15 @@
 #include "common/compat/collective.h"
 #include "lane/lane.h"
 #include "liveness/liveness.h"
-#include "liveness/drain.h"
+#include "liveness/faults.h"
 #include "match/comm.h"
 #include "match/inbound.h"
 #include "plan/peer_class.h"
-#include "report/wait_rows.h"
 #include "request/recv_request.h"
 #include "request/send_request.h"
 #include "request/request.h"
 #include "base/parameters.h"
 #include "common/report/page_text.h"
-#include "report/job_pages.h"
 
 static uint64_t finalize_since_ns;
 

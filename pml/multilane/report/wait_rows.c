@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the requests of a wait are, in the words of the page, and how long such waits have taken. */
-#include "report/wait_rows.h"
+#include "report/report.h"
 
 #include <string.h>
 

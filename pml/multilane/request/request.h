@@ -45,7 +45,7 @@ struct wait_story {
     struct page_wait rows;
 };
 
-/* Looks up what a story is about: report/wait_rows.h. */
+/* Looks up what a story is about: report/wait_rows.c. */
 typedef void (*wait_rows_fn)(const struct wait_story *story, struct page_wait *to);
 
 /* All waits of this process. With threads the lock guards the list, the stories in it and the
