@@ -477,7 +477,7 @@ static void answers_are_refused(void)
 {
     struct forged forged;
     const struct wire_ask answer = {.number = 1};
-    forge_control(&forged, 1, WIRE_HEARD, &answer, sizeof(answer));
+    forge_control(&forged, 1, WIRE_ALIVE, &answer, sizeof(answer));
     refused("an answer to no question", &forged, 1);
     forge_control(&forged, 1, WIRE_ASK, &answer, sizeof(answer) - 1);
     refused("a part of a question", &forged, 1);
@@ -617,7 +617,7 @@ static void any_control(struct forged *forged, int rank)
         length = sizeof(body.summed);
     } else if (type == WIRE_ACK || type == WIRE_NACK) {
         body.ack.sender = any_handle(HANDLE_SEND);
-    } else if (type == WIRE_HEARD) {
+    } else if (type == WIRE_ALIVE) {
         body.ask.number = (uint32_t) (one_in(2) ? 0 : chance_next(&fuzz.chance));
         length = sizeof(body.ask);
     }

@@ -306,7 +306,7 @@ static void completer_run(void)
 /* As waiting_change, and waiting_progress while the request is looked at in between. */
 static void waiter_run(void)
 {
-    waited_note(&model.memory.waited, SECOND_THREAD);
+    waited_mark(&model.memory.waited, SECOND_THREAD);
     if (model.without != WITHOUT_LINGER)
         linger(); /* YIELD_NS */
     for (;;) {

@@ -200,7 +200,7 @@ struct peer *standin_peer(void)
     static uint32_t count;
     ompi_proc_t *proc = malloc(sizeof(*proc));
     mca_bml_base_endpoint_t *endpoint = OBJ_NEW(mca_bml_base_endpoint_t);
-    memset(proc, true, sizeof(*proc)); /* it lives, where Open MPI knows: see lost_or_dead */
+    memset(proc, true, sizeof(*proc)); /* it lives, where Open MPI knows: see peer_is_gone */
     OBJ_CONSTRUCT(&proc->super.super, opal_list_item_t); /* it is only counted */
     proc->super.proc_flags = 0;
     proc->super.proc_convertor = NULL;
@@ -248,5 +248,5 @@ void standin_begin(void)
     standin_surround();
     standin_count_failures();
     OBJ_CONSTRUCT(&multilane.lock, opal_mutex_t);
-    departures_init();
+    sent_fragments_init();
 }

@@ -188,7 +188,7 @@ test_unit_pml_worse_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_worse_LDADD = $(pml_ldadd)
 
 # The whole of it in a job without a job.
-job_tests = test/unit/pml_apart test/unit/pml_awaited test/unit/pml_credit test/unit/pml_inbound test/unit/pml_join test/unit/pml_lost \
+job_tests = test/unit/pml_apart test/unit/pml_direct test/unit/pml_credit test/unit/pml_inbound test/unit/pml_join test/unit/pml_lost \
 	test/unit/pml_job_pages test/unit/pml_queue test/unit/pml_recv test/unit/pml_timer
 check_PROGRAMS += $(job_tests)
 TESTS += $(job_tests)
@@ -203,9 +203,9 @@ test_unit_pml_inbound_LDADD = $(pml_ldadd)
 test_unit_pml_apart_SOURCES = test/unit/pml_apart.c $(job_standin)
 test_unit_pml_apart_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_apart_LDADD = $(pml_ldadd)
-test_unit_pml_awaited_SOURCES = test/unit/pml_awaited.c $(job_standin)
-test_unit_pml_awaited_CPPFLAGS = $(PML_TEST_CPPFLAGS)
-test_unit_pml_awaited_LDADD = $(pml_ldadd)
+test_unit_pml_direct_SOURCES = test/unit/pml_direct.c $(job_standin)
+test_unit_pml_direct_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_direct_LDADD = $(pml_ldadd)
 test_unit_pml_job_pages_SOURCES = test/unit/pml_job_pages.c $(job_standin)
 test_unit_pml_job_pages_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_job_pages_LDADD = libmultilane_top.la $(pml_ldadd)

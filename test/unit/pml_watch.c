@@ -210,7 +210,7 @@ static void answer_all(void)
     for (int i = 0; i < LANES; i++) {
         struct wire_ask answer = {.number = asked[0][i]};
         if (asked[0][i] && answers[i])
-            CHECK(liveness_heard(peer, &lanes[i], &answer), "it was asked that");
+            CHECK(liveness_answered(peer, &lanes[i], &answer), "it was asked that");
         asked[0][i] = 0;
     }
 }

@@ -9,7 +9,7 @@
 
 #include "wire/wire.h"
 
-enum handle_kind { HANDLE_FREE = 0, HANDLE_SEND, HANDLE_RECEIVE, HANDLE_DEPARTURE };
+enum handle_kind { HANDLE_FREE = 0, HANDLE_SEND, HANDLE_RECEIVE, HANDLE_FRAGMENT };
 
 struct handle_entry {
     void *object;

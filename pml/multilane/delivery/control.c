@@ -53,7 +53,7 @@ static void control_left(void *owner, int status)
 static bool is_of_lane(const void *bytes)
 {
     uint8_t type = ((const struct wire_base *) bytes)->type;
-    return type == WIRE_LANE || type == WIRE_SEEN || type == WIRE_HEARD || type == WIRE_ASK ||
+    return type == WIRE_LANE || type == WIRE_SEEN || type == WIRE_ALIVE || type == WIRE_ASK ||
            type == WIRE_NOTE || type == WIRE_WRONG;
 }
 
@@ -151,7 +151,7 @@ static int control_retry(struct pending *pending)
 {
     struct control *control = (struct control *) pending;
     const struct peer *peer = control->lane->peer;
-    if (OPAL_UNLIKELY(lost_or_dead(peer) || peer_lane_count(peer) == 0)) { /* or forgotten */
+    if (OPAL_UNLIKELY(peer_is_gone(peer) || peer_lane_count(peer) == 0)) { /* or forgotten */
         control_tell(control, OMPI_ERR_UNREACH);
         control_drop(control);
         return OMPI_SUCCESS;

@@ -167,9 +167,9 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         if (good && lane) /* relaxed, read by lane_of_remote: a number of its own */
             atomic_store_explicit(&lane->remote_index, body.lane.index + 1, memory_order_relaxed);
         break;
-    case WIRE_HEARD:
+    case WIRE_ALIVE:
         good = read_bytes(reader, &body.ask, sizeof(body.ask)) &&
-               liveness_heard(peer, lane, &body.ask);
+               liveness_answered(peer, lane, &body.ask);
         break;
     case WIRE_CREDIT:
         good = read_bytes(reader, &body.credit, sizeof(body.credit)) &&
@@ -230,7 +230,7 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         break;
     }
     /* A dead process may have sent this before, for requests that have ended. */
-    if (!good && !lost_or_dead(peer))
+    if (!good && !peer_is_gone(peer))
         inbound_reject(arrival->btl, "a control message that fits no request", arrival->type);
 }
 
@@ -255,7 +255,7 @@ eager_taken_by(const mca_btl_base_segment_t *segments, size_t segment_count, boo
 
     const unsigned char *data = (unsigned char *) segments->seg_addr.pval + sizeof(header);
     size_t size = segments->seg_len - sizeof(header);
-    if (OPAL_UNLIKELY(!threads && awaited_is_short_for(size)))
+    if (OPAL_UNLIKELY(!threads && direct_is_short_for(size)))
         return false;
     struct recv_request *request = NULL;
     bool is_kept = false, is_direct = false, is_taken = false;
@@ -266,7 +266,7 @@ eager_taken_by(const mca_btl_base_segment_t *segments, size_t segment_count, boo
             biased_lock(&comm->lock);
         if (OPAL_LIKELY(!compat_comm_refuses(comm->ompi, header.match.tag))) {
             request = recv_request_take_posted(comm, &header.match);
-            is_direct = !request && !threads && awaited_take(comm, &header.match, data, size);
+            is_direct = !request && !threads && direct_take(comm, &header.match, data, size);
             is_kept =
                 !request && !is_direct && inbound_keep_plain(peer, comm, &header.match, data, size);
         }
@@ -378,7 +378,7 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
             break;
         if (base.traits & WIRE_STRIPED)
             seen_on_lane(arrival.lane, arrival.length);
-        if (!recv_request_data(peer, &data, &arrival) && !lost_or_dead(peer)) /* as above */
+        if (!recv_request_data(peer, &data, &arrival) && !peer_is_gone(peer)) /* as above */
             break;
         return;
     }

@@ -391,8 +391,8 @@ void blackbox_call(ompi_communicator_t *comm, enum multilane_call call, int root
 }
 
 /* The box and the recording have the same calls; returns the recording's number. */
-static uint32_t note_call(bool sends, const ompi_communicator_t *comm, int rank, int tag,
-                          size_t count, const ompi_datatype_t *datatype)
+static uint32_t record_call(bool sends, const ompi_communicator_t *comm, int rank, int tag,
+                            size_t count, const ompi_datatype_t *datatype)
 {
     size_t bytes = count * datatype->super.size;
     note(sends ? PAGE_EVENT_SEND : PAGE_EVENT_RECEIVE, comm, rank, tag, bytes);
@@ -406,7 +406,7 @@ static bool is_buffered(mca_pml_base_send_mode_t mode)
 }
 
 /* Waits and tests free what they find complete; MPI_Request_free may do so before. */
-static int noted_free(ompi_request_t **request)
+static int recorded_free(ompi_request_t **request)
 {
     ompi_request_t *ours = *request;
     const mca_pml_base_request_t *base = (const mca_pml_base_request_t *) ours;
@@ -426,31 +426,32 @@ static int noted_free(ompi_request_t **request)
 
 /* The call returns. `request`: what it has begun, and is told once more when it is done; or null.
  */
-static void note_return(uint32_t number, bool sends, ompi_request_t *request)
+static void record_return(uint32_t number, bool sends, ompi_request_t *request)
 {
     if (request == compat_empty_send_request())
         request = NULL;
-    if (request && request->req_free != noted_free) {
+    if (request && request->req_free != recorded_free) {
         atomic_store_explicit(&frees[sends], request->req_free, memory_order_relaxed);
-        request->req_free = noted_free;
+        request->req_free = recorded_free;
     }
     recording_goes_on(number, request);
 }
 
-static int noted_isend(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
-                       int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
-                       ompi_request_t **request)
+static int recorded_isend(const void *buffer, size_t count, ompi_datatype_t *datatype,
+                          int destination, int tag, mca_pml_base_send_mode_t mode,
+                          ompi_communicator_t *comm, ompi_request_t **request)
 {
-    uint32_t number = note_call(true, comm, destination, tag, count, datatype);
+    uint32_t number = record_call(true, comm, destination, tag, count, datatype);
     int rc = below.pml_isend(buffer, count, datatype, destination, tag, mode, comm, request);
-    note_return(number, true, rc == OMPI_SUCCESS && !is_buffered(mode) ? *request : NULL);
+    record_return(number, true, rc == OMPI_SUCCESS && !is_buffered(mode) ? *request : NULL);
     return rc;
 }
 
-static int noted_send(const void *buffer, size_t count, ompi_datatype_t *datatype, int destination,
-                      int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
+static int recorded_send(const void *buffer, size_t count, ompi_datatype_t *datatype,
+                         int destination, int tag, mca_pml_base_send_mode_t mode,
+                         ompi_communicator_t *comm)
 {
-    uint32_t number = note_call(true, comm, destination, tag, count, datatype);
+    uint32_t number = record_call(true, comm, destination, tag, count, datatype);
     int rc = below.pml_send(buffer, count, datatype, destination, tag, mode, comm);
     if (is_buffered(mode))
         recording_goes_on(number, NULL);
@@ -459,20 +460,20 @@ static int noted_send(const void *buffer, size_t count, ompi_datatype_t *datatyp
     return rc;
 }
 
-static int noted_irecv(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
-                       ompi_communicator_t *comm, ompi_request_t **request)
+static int recorded_irecv(void *buffer, size_t count, ompi_datatype_t *datatype, int source,
+                          int tag, ompi_communicator_t *comm, ompi_request_t **request)
 {
-    uint32_t number = note_call(false, comm, source, tag, count, datatype);
+    uint32_t number = record_call(false, comm, source, tag, count, datatype);
     int rc = below.pml_irecv(buffer, count, datatype, source, tag, comm, request);
-    note_return(number, false, rc == OMPI_SUCCESS ? *request : NULL);
+    record_return(number, false, rc == OMPI_SUCCESS ? *request : NULL);
     return rc;
 }
 
-static int noted_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
-                      ompi_communicator_t *comm, ompi_status_public_t *status)
+static int recorded_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int source, int tag,
+                         ompi_communicator_t *comm, ompi_status_public_t *status)
 {
     ompi_status_public_t got = {.MPI_SOURCE = source, .MPI_TAG = tag};
-    uint32_t number = note_call(false, comm, source, tag, count, datatype);
+    uint32_t number = record_call(false, comm, source, tag, count, datatype);
     int rc = below.pml_recv(buffer, count, datatype, source, tag, comm, &got);
     note(PAGE_EVENT_GOT, comm, got.MPI_SOURCE, got.MPI_TAG, got._ucount);
     recording_done(number, comm, &got);
@@ -481,21 +482,21 @@ static int noted_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int
     return rc;
 }
 
-static int noted_imrecv(void *buffer, size_t count, ompi_datatype_t *datatype,
-                        ompi_message_t **message, ompi_request_t **request)
+static int recorded_imrecv(void *buffer, size_t count, ompi_datatype_t *datatype,
+                           ompi_message_t **message, ompi_request_t **request)
 {
     uint32_t number =
-        note_call(false, (*message)->comm, MPI_ANY_SOURCE, MPI_ANY_TAG, count, datatype);
+        record_call(false, (*message)->comm, MPI_ANY_SOURCE, MPI_ANY_TAG, count, datatype);
     int rc = below.pml_imrecv(buffer, count, datatype, message, request);
-    note_return(number, false, rc == OMPI_SUCCESS ? *request : NULL);
+    record_return(number, false, rc == OMPI_SUCCESS ? *request : NULL);
     return rc;
 }
 
-static int noted_mrecv(void *buffer, size_t count, ompi_datatype_t *datatype,
-                       ompi_message_t **message, ompi_status_public_t *status)
+static int recorded_mrecv(void *buffer, size_t count, ompi_datatype_t *datatype,
+                          ompi_message_t **message, ompi_status_public_t *status)
 {
     ompi_request_t *request;
-    int rc = noted_imrecv(buffer, count, datatype, message, &request);
+    int rc = recorded_imrecv(buffer, count, datatype, message, &request);
     return rc == OMPI_SUCCESS ? ompi_request_wait(&request, status) : rc;
 }
 
@@ -511,14 +512,15 @@ static bool is_buffered_send(const ompi_request_t *request)
 }
 
 /* Several start in one call, and have numbers that follow each other. */
-static int noted_start(size_t count, ompi_request_t **requests)
+static int recorded_start(size_t count, ompi_request_t **requests)
 {
     uint32_t number = 0, started = 0;
     for (size_t i = 0; i < count; i++) {
         const mca_pml_base_request_t *base = (const mca_pml_base_request_t *) requests[i];
         if (is_of_pml(requests[i]) && ++started)
-            number = note_call(base->req_type == MCA_PML_REQUEST_SEND, base->req_comm,
-                               base->req_peer, base->req_tag, base->req_count, base->req_datatype);
+            number =
+                record_call(base->req_type == MCA_PML_REQUEST_SEND, base->req_comm, base->req_peer,
+                            base->req_tag, base->req_count, base->req_datatype);
     }
     int rc = below.pml_start(count, requests);
     number -= started;
@@ -534,18 +536,18 @@ void blackbox_begin(mca_pml_base_module_t *module)
     below = *module;
     if (!own_events && !recording_is_on())
         return;
-    module->pml_isend = noted_isend;
-    module->pml_send = noted_send;
-    module->pml_irecv = noted_irecv;
-    module->pml_recv = noted_recv;
-    module->pml_imrecv = noted_imrecv;
-    module->pml_mrecv = noted_mrecv;
-    module->pml_start = noted_start;
+    module->pml_isend = recorded_isend;
+    module->pml_send = recorded_send;
+    module->pml_irecv = recorded_irecv;
+    module->pml_recv = recorded_recv;
+    module->pml_imrecv = recorded_imrecv;
+    module->pml_mrecv = recorded_mrecv;
+    module->pml_start = recorded_start;
 }
 
 void blackbox_end(mca_pml_base_module_t *module)
 {
-    if (module->pml_send == noted_send)
+    if (module->pml_send == recorded_send)
         *module = below;
     recording_end(module);
 }

@@ -54,7 +54,7 @@ static void comm_drop_unexpected(struct mca_pml_comm_t *comm)
 }
 
 /* Notes which processes of other jobs are in the communicator, with the number of this search. */
-static void members_note(const struct mca_pml_comm_t *comm, uint32_t search)
+static void members_mark(const struct mca_pml_comm_t *comm, uint32_t search)
 {
     for (uint32_t rank = 0; rank < comm->size; rank++) {
         struct peer *peer = peer_find(comm_name_of(comm, rank));
@@ -76,7 +76,7 @@ static void comm_part(const struct mca_pml_comm_t *comm)
     uint32_t search = atomic_fetch_add_explicit(&searches, 1, memory_order_relaxed) + 1;
     multilane_lock();
     for (const struct mca_pml_comm_t *other = comm_next(NULL); other; other = comm_next(other))
-        members_note(other, search);
+        members_mark(other, search);
     multilane_unlock();
     for (uint32_t rank = 0; rank < comm->size; rank++) {
         struct peer *peer = peer_find(comm_name_of(comm, rank));

@@ -162,7 +162,7 @@ int module_enable(bool enable)
     OBJ_CONSTRUCT(&multilane.inbound, opal_free_list_t);
     request_list_init(&multilane.inbound, sizeof(struct inbound), OBJ_CLASS(inbound_t));
     handle_table_init(&multilane.handles);
-    departures_init();
+    sent_fragments_init();
 
     /* These two lists are Open MPI's: a debugger that shows message queues walks them. */
     request_list_init(&mca_pml_base_send_requests, sizeof(struct send_request),
@@ -317,7 +317,7 @@ void module_fini(void)
     classes_fini();
     comms_fini();
     handle_table_fini(&multilane.handles);
-    departures_fini();
+    sent_fragments_fini();
     device_costs_fini();
     staging_fini();
     OBJ_DESTRUCT(&multilane.orphans);

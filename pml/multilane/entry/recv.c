@@ -80,18 +80,18 @@ static int receive_wait(struct recv_request *receive, struct lane *lane,
 }
 
 /* Waits without a request as long as that is possible. */
-static int recv_awaited(void *buffer, size_t count, ompi_datatype_t *datatype, size_t room,
-                        int source, int tag, ompi_communicator_t *comm, struct lane *lane,
-                        ompi_status_public_t *status)
+static int recv_direct(void *buffer, size_t count, ompi_datatype_t *datatype, size_t room,
+                       int source, int tag, ompi_communicator_t *comm, struct lane *lane,
+                       ompi_status_public_t *status)
 {
-    struct awaited receive = {.comm = comm,
-                              .buffer = buffer,
-                              .count = count,
-                              .datatype = datatype,
-                              .room = room,
-                              .source = source,
-                              .tag = tag};
-    awaited_wait(&receive, lane);
+    struct direct_receive receive = {.comm = comm,
+                                     .buffer = buffer,
+                                     .count = count,
+                                     .datatype = datatype,
+                                     .room = room,
+                                     .source = source,
+                                     .tag = tag};
+    direct_wait(&receive, lane);
     if (OPAL_LIKELY(receive.is_received)) {
         if (status != MPI_STATUS_IGNORE)
             OMPI_COPY_STATUS(status, receive.status, false);
@@ -108,8 +108,8 @@ int module_recv(void *buffer, size_t count, ompi_datatype_t *datatype, int sourc
         size_t room = datatype->super.size * count;
         if (recv_kept(buffer, datatype, room, source, tag, comm, status))
             return OMPI_SUCCESS;
-        if (awaited_can_be(comm, tag, lane))
-            return recv_awaited(buffer, count, datatype, room, source, tag, comm, lane, status);
+        if (direct_can_be(comm, tag, lane))
+            return recv_direct(buffer, count, datatype, room, source, tag, comm, lane, status);
     }
     struct recv_request *receive = receive_post(buffer, count, datatype, source, tag, comm);
     if (OPAL_UNLIKELY(!receive))

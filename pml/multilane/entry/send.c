@@ -155,7 +155,7 @@ static __attribute__((noinline)) bool send_when_room(const struct outgoing *out)
 {
     const struct route *route = out->route;
     struct lane *lane = route_lane(route, out->peer, 0);
-    for (int turn = 0; turn < TURNS && !lost_or_dead(out->peer); turn++) {
+    for (int turn = 0; turn < TURNS && !peer_is_gone(out->peer); turn++) {
         /* Where processors are short the receiver may wait for this process to yield. */
         int most = waiting_shares() ? 1 : TRIES_PER_PROGRESS;
         for (int tries = 0; tries < most; tries++) {

@@ -67,11 +67,11 @@ static int service_wait(const struct multilane_wait *wait)
 
 static struct multilane_calls *calls_begin(void)
 {
-    const bool is_noted = parameters.blackbox[0] != '\0';
-    if (!parameters.explain && !is_noted)
+    const bool is_recorded = parameters.blackbox[0] != '\0';
+    if (!parameters.explain && !is_recorded)
         return NULL;
     struct multilane_calls *calls = collectives_begin();
-    calls->note = is_noted ? blackbox_call : NULL;
+    calls->note = is_recorded ? blackbox_call : NULL;
     return calls;
 }
 

@@ -187,7 +187,7 @@ void message_arrived(struct arrival *arrival)
     struct recv_request *receiver = NULL;
     struct order_rest rest = {.ready = NULL};
 
-    awaited_post();
+    direct_post();
     biased_lock(&peer->lock);
     int32_t ahead = (int32_t) (arrival->match.sequence - peer_next_sequence(peer));
     if (OPAL_LIKELY(ahead == 0)) {
@@ -418,7 +418,7 @@ void part_arrived(struct arrival *part)
     const char *wrong = NULL;
     bool is_complete = false;
 
-    awaited_post();
+    direct_post();
     biased_lock(&peer->lock);
     struct inbound *assembly = assembly_find(peer, part->match.sequence);
     if (!assembly)

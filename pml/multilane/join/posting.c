@@ -75,7 +75,7 @@ static void receive_choose(struct recv_request *request, const struct arrival *a
 
 void recv_request_take(struct recv_request *request, const struct arrival *arrival)
 {
-    recv_request_met(request, arrival);
+    recv_request_matched(request, arrival);
     if (OPAL_LIKELY(arrival->type == WIRE_EAGER)) {
         recv_request_write(request, 0, arrival->payload, arrival->payload_count);
         recv_request_finish(request);
@@ -105,7 +105,7 @@ void recv_request_take(struct recv_request *request, const struct arrival *arriv
 /* Copies all, also bytes of missing parts, which those parts will overwrite. */
 void inbound_attach(struct inbound *assembly, struct recv_request *receiver)
 {
-    recv_request_met(receiver, &assembly->arrival);
+    recv_request_matched(receiver, &assembly->arrival);
     if (assembly->data) {
         struct iovec whole = {.iov_base = assembly->data, .iov_len = assembly->arrival.size};
         recv_request_write(receiver, 0, &whole, 1);
@@ -150,7 +150,7 @@ bool inbound_take(struct inbound *inbound, struct recv_request *receiver)
     return is_large;
 }
 
-struct awaited *awaited;
+struct direct_receive *direct_receive;
 
 static inline void request_list(struct recv_request *request, struct mca_pml_comm_t *comm,
                                 int32_t source, int32_t tag)
@@ -180,7 +180,7 @@ void receive_start(struct recv_request *request)
     MCA_PML_BASE_RECV_START(&request->base);
     recv_request_begin(request);
 
-    awaited_post();
+    direct_post();
     biased_lock(&comm->lock);
     struct inbound *inbound = inbound_find(comm, source, tag);
     int error = OMPI_SUCCESS;
@@ -221,8 +221,9 @@ static __attribute__((noinline)) struct recv_request *request_post_any(void *buf
 /* Short path: one thread, and the receive can only wait. receive_start handles all other cases. */
 static inline bool request_just_waits(const struct mca_pml_comm_t *comm, int tag)
 {
-    return !opal_using_threads() && !work_is_counted && !awaited && comm->unexpected.count == 0 &&
-           !match_is_full(&comm->posted) && !compat_comm_refuses(comm->ompi, tag) &&
+    return !opal_using_threads() && !work_is_counted && !direct_receive &&
+           comm->unexpected.count == 0 && !match_is_full(&comm->posted) &&
+           !compat_comm_refuses(comm->ompi, tag) &&
            atomic_load_explicit(&multilane.lost_peers, memory_order_relaxed) == 0;
 }
 
@@ -241,15 +242,15 @@ struct recv_request *receive_post(void *buffer, size_t count, ompi_datatype_t *d
     return request;
 }
 
-bool awaited_can_be(const ompi_communicator_t *comm, int tag, const struct lane *lane)
+bool direct_can_be(const ompi_communicator_t *comm, int tag, const struct lane *lane)
 {
     return lane && request_just_waits(comm->c_pml_comm, tag) && request_may_poll();
 }
 
-void awaited_post_now(void)
+void direct_post_now(void)
 {
-    struct awaited *receive = awaited;
-    awaited = NULL;
+    struct direct_receive *receive = direct_receive;
+    direct_receive = NULL;
     receive->is_over = true;
     receive->request = receive_post(receive->buffer, receive->count, receive->datatype,
                                     receive->source, receive->tag, receive->comm);
@@ -259,13 +260,13 @@ void awaited_post_now(void)
 
 static bool is_over(const void *receive)
 {
-    return ((const struct awaited *) receive)->is_over;
+    return ((const struct direct_receive *) receive)->is_over;
 }
 
-void awaited_wait(struct awaited *receive, struct lane *lane)
+void direct_wait(struct direct_receive *receive, struct lane *lane)
 {
     receive->looks = looks_now();
-    awaited = receive;
+    direct_receive = receive;
     if (!request_poll_until(is_over, receive, lane))
-        awaited_post(); /* unless it came in the last round */
+        direct_post(); /* unless it came in the last round */
 }

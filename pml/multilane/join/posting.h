@@ -24,9 +24,9 @@ void inbound_attach(struct inbound *inbound, struct recv_request *receiver);
 
 /* A blocking receive into a contiguous buffer in host memory, while its message is near, in a
  * process with one thread: it needs no request. It stands behind all receives that are posted, and
- * becomes one of them (awaited_post) before another is posted, before anything but a whole message
+ * becomes one of them (direct_post) before another is posted, before anything but a whole message
  * that fits is matched, and when it has waited for long. */
-struct awaited {
+struct direct_receive {
     ompi_communicator_t *comm;
     void *buffer;
     size_t count;
@@ -42,28 +42,28 @@ struct awaited {
 };
 
 /* That of this process; null: none. */
-extern __attribute__((visibility("hidden"))) struct awaited *awaited;
+extern __attribute__((visibility("hidden"))) struct direct_receive *direct_receive;
 
-void awaited_post_now(void);
+void direct_post_now(void);
 
 /* Posts it, if there is one. */
-static inline void awaited_post(void)
+static inline void direct_post(void)
 {
-    if (OPAL_UNLIKELY(awaited != NULL))
-        awaited_post_now();
+    if (OPAL_UNLIKELY(direct_receive != NULL))
+        direct_post_now();
 }
 
 /* Is it to be posted before a whole message of this size is matched? */
-static inline bool awaited_is_short_for(size_t size)
+static inline bool direct_is_short_for(size_t size)
 {
-    return awaited && size > awaited->room;
+    return direct_receive && size > direct_receive->room;
 }
 
 /* Gives it a whole message, which fits and no posted receive matches. False: it is for another. */
-static inline bool awaited_take(const struct mca_pml_comm_t *comm, const struct wire_match *match,
-                                const void *data, size_t size)
+static inline bool direct_take(const struct mca_pml_comm_t *comm, const struct wire_match *match,
+                               const void *data, size_t size)
 {
-    struct awaited *to = awaited;
+    struct direct_receive *to = direct_receive;
     if (!to || to->comm != comm->ompi || to->source != match->source ||
         (to->tag != match->tag && (to->tag != MATCH_ANY || match->tag < 0)))
         return false;
@@ -74,16 +74,16 @@ static inline bool awaited_take(const struct mca_pml_comm_t *comm, const struct 
                                         .MPI_ERROR = MPI_SUCCESS,
                                         ._ucount = size};
     to->is_over = to->is_received = true;
-    awaited = NULL;
+    direct_receive = NULL;
     return true;
 }
 
 /* Waits until it is over: for a short while before it is posted. */
-void awaited_wait(struct awaited *receive, struct lane *lane);
+void direct_wait(struct direct_receive *receive, struct lane *lane);
 
-/* Can a receive of this tag be awaited? Not where a thread may look for it among those that are
+/* Can a receive of this tag be direct? Not where a thread may look for it among those that are
  * posted, where it could only fail, or where waiting must not keep the processor. */
-bool awaited_can_be(const ompi_communicator_t *comm, int tag, const struct lane *lane);
+bool direct_can_be(const ompi_communicator_t *comm, int tag, const struct lane *lane);
 
 /* Takes a message that has come, or posts the receive. */
 void receive_start(struct recv_request *request);

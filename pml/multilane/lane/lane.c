@@ -51,9 +51,9 @@ bool btl_is_of_sockets(const mca_btl_base_module_t *btl)
                      : strcmp(btl->btl_component->btl_version.mca_component_name, "tcp") == 0;
 }
 
-/* The table of departures, and the one callback of all descriptors. */
+/* The table of sent fragments, and the one callback of all descriptors. */
 
-struct departure {
+struct sent_fragment {
     opal_free_list_item_t super;
     struct pending pending; /* ends it from progress after an error: the BTL may hold a lock */
     struct lane *lane;
@@ -64,22 +64,22 @@ struct departure {
     bool is_in_place;
 };
 
-typedef struct departure departure_t;
-OBJ_CLASS_DECLARATION(departure_t);
+typedef struct sent_fragment sent_fragment_t;
+OBJ_CLASS_DECLARATION(sent_fragment_t);
 
-static void departure_construct(struct departure *departure)
+static void sent_fragment_construct(struct sent_fragment *fragment)
 {
-    tsan_release(departure); /* tsan_list_get */
+    tsan_release(fragment); /* tsan_list_get */
 }
 
-OBJ_CLASS_INSTANCE(departure_t, opal_free_list_item_t, departure_construct, NULL);
+OBJ_CLASS_INSTANCE(sent_fragment_t, opal_free_list_item_t, sent_fragment_construct, NULL);
 
-/* The list never frees memory, so reading a departure that was taken meanwhile is safe. */
+/* The list never frees memory, so reading a fragment that was taken meanwhile is safe. */
 static struct {
     opal_free_list_t list;
-    struct handle_table table; /* the thread that removes the handle owns the departure */
+    struct handle_table table; /* the thread that removes the handle owns the fragment */
     bool is_open;
-} departures;
+} sent_fragments;
 
 _Static_assert(sizeof(void *) >= sizeof(struct wire_handle), "a callback's context holds a handle");
 
@@ -95,22 +95,22 @@ static void *context_of_handle(struct wire_handle handle)
     return (void *) (uintptr_t) ((uint64_t) handle.generation << 32 | handle.index);
 }
 
-static void departure_end(struct departure *departure, int status)
+static void sent_fragment_end(struct sent_fragment *fragment, int status)
 {
-    lane_left left = departure->left;
-    void *owner = departure->owner;
-    tsan_list_return(&departures.list, &departure->super);
+    lane_left left = fragment->left;
+    void *owner = fragment->owner;
+    tsan_list_return(&sent_fragments.list, &fragment->super);
     if (left)
         left(owner, status);
 }
 
-static int departure_fail(struct pending *pending)
+static int sent_fragment_fail(struct pending *pending)
 {
-    struct departure *departure =
-        (struct departure *) ((char *) pending - offsetof(struct departure, pending));
-    int status = departure->status;
-    lane_events.failed(departure->lane, "could not deliver a message that it had accepted", status);
-    departure_end(departure, status);
+    struct sent_fragment *fragment =
+        (struct sent_fragment *) ((char *) pending - offsetof(struct sent_fragment, pending));
+    int status = fragment->status;
+    lane_events.failed(fragment->lane, "could not deliver a message that it had accepted", status);
+    sent_fragment_end(fragment, status);
     return OMPI_SUCCESS;
 }
 
@@ -120,37 +120,37 @@ static void descriptor_ended(mca_btl_base_module_t *btl, struct mca_btl_base_end
     tsan_acquire(descriptor);
     struct wire_handle handle = handle_of_context(descriptor->des_cbdata);
     tsan_release(descriptor);
-    if (OPAL_UNLIKELY(!departures.is_open))
+    if (OPAL_UNLIKELY(!sent_fragments.is_open))
         return;
-    struct departure *departure = handle_find(&departures.table, HANDLE_DEPARTURE, handle);
-    if (OPAL_UNLIKELY(!departure || !handle_take(&departures.table, handle)))
+    struct sent_fragment *fragment = handle_find(&sent_fragments.table, HANDLE_FRAGMENT, handle);
+    if (OPAL_UNLIKELY(!fragment || !handle_take(&sent_fragments.table, handle)))
         return;
     if (OPAL_LIKELY(status == OPAL_SUCCESS)) {
-        departure_end(departure, OMPI_SUCCESS);
+        sent_fragment_end(fragment, OMPI_SUCCESS);
         return;
     }
-    departure->status = status;
-    departure->pending = (struct pending){.retry = departure_fail};
-    pending_add(&departure->pending);
+    fragment->status = status;
+    fragment->pending = (struct pending){.retry = sent_fragment_fail};
+    pending_add(&fragment->pending);
 }
 
-/* Sets the descriptor's callback. It calls `left`, if not null, once, unless departure_revoke
+/* Sets the descriptor's callback. It calls `left`, if not null, once, unless sent_fragment_revoke
  * comes first. `is_in_place`: the lane reads the owner's memory until then. False: no memory. */
-static bool departure_begin(struct lane *lane, struct peer *peer,
-                            mca_btl_base_descriptor_t *descriptor, bool is_in_place, lane_left left,
-                            void *owner, struct wire_handle *handle)
+static bool sent_fragment_begin(struct lane *lane, struct peer *peer,
+                                mca_btl_base_descriptor_t *descriptor, bool is_in_place,
+                                lane_left left, void *owner, struct wire_handle *handle)
 {
-    struct departure *departure = (struct departure *) tsan_list_get(&departures.list);
-    if (OPAL_UNLIKELY(!departure))
+    struct sent_fragment *fragment = (struct sent_fragment *) tsan_list_get(&sent_fragments.list);
+    if (OPAL_UNLIKELY(!fragment))
         return false;
-    departure->lane = lane;
-    departure->peer = peer;
-    departure->is_in_place = is_in_place;
-    departure->left = left;
-    departure->owner = owner;
-    if (OPAL_UNLIKELY(handle_acquire(&departures.table, HANDLE_DEPARTURE, departure, handle) !=
+    fragment->lane = lane;
+    fragment->peer = peer;
+    fragment->is_in_place = is_in_place;
+    fragment->left = left;
+    fragment->owner = owner;
+    if (OPAL_UNLIKELY(handle_acquire(&sent_fragments.table, HANDLE_FRAGMENT, fragment, handle) !=
                       OMPI_SUCCESS)) {
-        tsan_list_return(&departures.list, &departure->super);
+        tsan_list_return(&sent_fragments.list, &fragment->super);
         return false;
     }
     descriptor->des_cbfunc = descriptor_ended;
@@ -158,54 +158,54 @@ static bool departure_begin(struct lane *lane, struct peer *peer,
     return true;
 }
 
-/* Removes the departure without a call of `left`. False: the callback was first. */
-static bool departure_revoke(struct wire_handle handle)
+/* Removes the fragment without a call of `left`. False: the callback was first. */
+static bool sent_fragment_revoke(struct wire_handle handle)
 {
-    struct departure *departure = handle_find(&departures.table, HANDLE_DEPARTURE, handle);
-    if (!departure || !handle_take(&departures.table, handle))
+    struct sent_fragment *fragment = handle_find(&sent_fragments.table, HANDLE_FRAGMENT, handle);
+    if (!fragment || !handle_take(&sent_fragments.table, handle))
         return false;
-    tsan_list_return(&departures.list, &departure->super);
+    tsan_list_return(&sent_fragments.list, &fragment->super);
     return true;
 }
 
-/* Is a departure under way whose lane reads its owner's memory? */
-static bool departures_in_place(const struct lane *lane)
+/* Is a fragment under way whose lane reads its owner's memory? */
+static bool sent_fragments_in_place(const struct lane *lane)
 {
-    const struct departure *departure;
+    const struct sent_fragment *fragment;
     struct wire_handle handle;
     uint32_t at = 0;
-    while ((departure = handle_next(&departures.table, HANDLE_DEPARTURE, &at, &handle)))
-        if (departure->is_in_place && departure->lane == lane)
+    while ((fragment = handle_next(&sent_fragments.table, HANDLE_FRAGMENT, &at, &handle)))
+        if (fragment->is_in_place && fragment->lane == lane)
             return true;
     return false;
 }
 
-void departures_lost(const struct peer *peer)
+void sent_fragments_lost(const struct peer *peer)
 {
-    struct departure *departure;
+    struct sent_fragment *fragment;
     struct wire_handle handle;
     uint32_t at = 0;
-    while ((departure = handle_next(&departures.table, HANDLE_DEPARTURE, &at, &handle)))
-        if (departure->peer == peer && !departure->is_in_place &&
-            handle_take(&departures.table, handle))
-            departure_end(departure, OMPI_ERR_UNREACH);
+    while ((fragment = handle_next(&sent_fragments.table, HANDLE_FRAGMENT, &at, &handle)))
+        if (fragment->peer == peer && !fragment->is_in_place &&
+            handle_take(&sent_fragments.table, handle))
+            sent_fragment_end(fragment, OMPI_ERR_UNREACH);
 }
 
-void departures_init(void)
+void sent_fragments_init(void)
 {
-    OBJ_CONSTRUCT(&departures.list, opal_free_list_t);
-    opal_free_list_init(&departures.list, sizeof(struct departure), opal_cache_line_size,
-                        OBJ_CLASS(departure_t), 0, opal_cache_line_size, 0, -1, 64, NULL, 0, NULL,
-                        NULL, NULL);
-    handle_table_init(&departures.table);
-    departures.is_open = true;
+    OBJ_CONSTRUCT(&sent_fragments.list, opal_free_list_t);
+    opal_free_list_init(&sent_fragments.list, sizeof(struct sent_fragment), opal_cache_line_size,
+                        OBJ_CLASS(sent_fragment_t), 0, opal_cache_line_size, 0, -1, 64, NULL, 0,
+                        NULL, NULL, NULL);
+    handle_table_init(&sent_fragments.table);
+    sent_fragments.is_open = true;
 }
 
-void departures_fini(void)
+void sent_fragments_fini(void)
 {
-    departures.is_open = false; /* a BTL may still call back when it closes */
-    handle_table_fini(&departures.table);
-    OBJ_DESTRUCT(&departures.list);
+    sent_fragments.is_open = false; /* a BTL may still call back when it closes */
+    handle_table_fini(&sent_fragments.table);
+    OBJ_DESTRUCT(&sent_fragments.list);
 }
 
 /* Holds the table. */
@@ -223,9 +223,9 @@ struct lane_events lane_events;
 static int descriptor_send(struct lane *lane, uint8_t tag, mca_btl_base_descriptor_t *descriptor,
                            bool is_in_place, lane_left left, void *owner)
 {
-    struct wire_handle departure;
-    if (OPAL_UNLIKELY(
-            !departure_begin(lane, lane->peer, descriptor, is_in_place, left, owner, &departure))) {
+    struct wire_handle handle;
+    if (OPAL_UNLIKELY(!sent_fragment_begin(lane, lane->peer, descriptor, is_in_place, left, owner,
+                                           &handle))) {
         lane->btl->btl_free(lane->btl, descriptor);
         return LANE_AGAIN;
     }
@@ -234,7 +234,7 @@ static int descriptor_send(struct lane *lane, uint8_t tag, mca_btl_base_descript
     int rc = send(lane->btl, lane->endpoint, descriptor, tag);
     /* 1: handed over; 0 and busy: the BTL has queued it. tcp may return an error after it has
      * called back with it: then the owner was told. */
-    if (rc >= 0 || rc == OPAL_ERR_RESOURCE_BUSY || !departure_revoke(departure))
+    if (rc >= 0 || rc == OPAL_ERR_RESOURCE_BUSY || !sent_fragment_revoke(handle))
         return LANE_UNDER_WAY;
     /* After an error tcp may still have the descriptor in a list of its own: leave it there. */
     if (rc == OPAL_ERR_TEMP_OUT_OF_RESOURCE || lane->extension)
@@ -425,7 +425,7 @@ uint64_t lane_quiet_ms(const struct lane *lane)
 void lane_close(struct lane *lane)
 {
     bool returns = lane->returns && lane_state(lane) == LANE_BROKEN;
-    if (returns || (lane->in_place && departures_in_place(lane))) /* the callbacks will come */
+    if (returns || (lane->in_place && sent_fragments_in_place(lane))) /* the callbacks will come */
         (void) lane->extension->fence(lane->btl, lane->endpoint);
 }
 

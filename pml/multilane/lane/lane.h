@@ -386,17 +386,17 @@ static inline size_t lane_key_length(const struct lane *lane)
     return lane->btl->btl_register_mem ? lane->btl->btl_registration_handle_size : 0;
 }
 
-/* --- departures ---------------------------------------------------------------------------------
+/* --- sent fragments -----------------------------------------------------------------------------
  * Bytes that a lane has accepted and that are still in this process. When they leave, the owner is
- * told, exactly once. The BTL's callback names a departure by its handle, so a second callback
+ * told, exactly once. The BTL's callback names a fragment by its handle, so a second callback
  * finds nothing: tcp may call back after it has returned an error, or after the peer is lost. */
 
-void departures_init(void);
-void departures_fini(void);
+void sent_fragments_init(void);
+void sent_fragments_fini(void);
 
-/* The peer is lost: tells the owners of all departures to it, with an error; but not of those in
+/* The peer is lost: tells the owners of all fragments to it, with an error; but not of those in
  * place, which lane_close ends. No lock is held. */
-void departures_lost(const struct peer *peer);
+void sent_fragments_lost(const struct peer *peer);
 
 /* --- what the BTLs of Multilane offer beyond Open MPI's interface ----------------------------- */
 

@@ -25,7 +25,7 @@ struct waited {
     _Atomic bool several;    /* another one too. It stays */
 };
 
-static inline void waited_note(struct waited *waited, uintptr_t mine)
+static inline void waited_mark(struct waited *waited, uintptr_t mine)
 {
     uintptr_t first = atomic_load_explicit(&waited->first, memory_order_relaxed);
     if (first == mine)

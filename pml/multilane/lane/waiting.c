@@ -92,7 +92,7 @@ enum waiting_for waiting_change(enum waiting_for what)
     enum waiting_for before = me->what;
 
     if (OPAL_UNLIKELY(opal_using_threads())) {
-        waited_note(&waited, my_number());
+        waited_mark(&waited, my_number());
         if (parameters.progress_thread)
             atomic_fetch_add_explicit(&state.waiters, (what > 0) - (before > 0),
                                       memory_order_relaxed);

@@ -22,7 +22,7 @@ bool mpi_is_ending(void)
 static void process_lost(ompi_proc_t *proc, const char *sentence)
 {
     struct peer *peer = proc ? peer_find(proc->super.proc_name) : NULL;
-    if ((peer && lost_or_dead(peer)) || handover_take(process_lost, proc, sentence))
+    if ((peer && peer_is_gone(peer)) || handover_take(process_lost, proc, sentence))
         return; /* already printed, or the handover will do it */
     if (peer && peer->is_of_other_job && !comms_have(peer))
         return;

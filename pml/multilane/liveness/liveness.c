@@ -85,7 +85,7 @@ static void lane_answered(struct liveness *liveness, struct lane *lane, uint32_t
     }
 }
 
-bool liveness_heard(struct peer *peer, struct lane *lane, const struct wire_ask *answer)
+bool liveness_answered(struct peer *peer, struct lane *lane, const struct wire_ask *answer)
 {
     struct liveness *liveness = liveness_find(peer);
     if (!liveness)
@@ -105,7 +105,7 @@ void liveness_asked(struct lane *lane, const struct wire_ask *ask)
 {
     /* Without room now: the next question will be answered. */
     if (lane && lane_state(lane) != LANE_BROKEN)
-        (void) control_send_bare(lane, WIRE_HEARD, ask, sizeof(*ask));
+        (void) control_send_bare(lane, WIRE_ALIVE, ask, sizeof(*ask));
 }
 
 void liveness_end(struct liveness *liveness)

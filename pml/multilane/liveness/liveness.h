@@ -44,8 +44,8 @@ bool lane_state_set(struct liveness *liveness, struct lane *lane, enum lane_stat
 
 /* WIRE_ASK: answers on this lane. */
 void liveness_asked(struct lane *lane, const struct wire_ask *ask);
-/* WIRE_HEARD: the peer answers. False: it was not asked that. */
-bool liveness_heard(struct peer *peer, struct lane *lane, const struct wire_ask *answer);
+/* WIRE_ALIVE: the peer answers. False: it was not asked that. */
+bool liveness_answered(struct peer *peer, struct lane *lane, const struct wire_ask *answer);
 
 /* The peer is lost: its lanes return nothing any more. */
 void liveness_end(struct liveness *liveness);

@@ -79,7 +79,7 @@ static int lost_end(struct pending *pending)
         lost_tell(&peer->lanes[i]);
     posted_end(peer);
     handles_end(peer);
-    departures_lost(peer);
+    sent_fragments_lost(peer);
     for (int i = 0; i < peer_lane_count(peer); i++)
         lane_close(&peer->lanes[i]);
     assemblies_lost(peer);

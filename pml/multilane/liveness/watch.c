@@ -397,7 +397,7 @@ struct unmet {
     int count;
 };
 
-static void unmet_note(struct unmet *unmet, const struct mca_pml_comm_t *comm, int32_t source)
+static void unmet_add(struct unmet *unmet, const struct mca_pml_comm_t *comm, int32_t source)
 {
     if (source < 0 || (uint32_t) source >= comm->size || unmet->count == UNMET_MAX)
         return;
@@ -414,11 +414,11 @@ static void unmet_look(struct mca_pml_comm_t *comm, struct unmet *unmet)
     if (compat_comm_errors_end_job(comm->ompi))
         return;
     if (atomic_load_explicit(&comm->probe_missed, memory_order_relaxed)) /* both: recv.c */
-        unmet_note(unmet, comm, atomic_load_explicit(&comm->probe_source, memory_order_relaxed));
+        unmet_add(unmet, comm, atomic_load_explicit(&comm->probe_source, memory_order_relaxed));
     biased_lock(&comm->lock);
     for (uint32_t i = 0; i <= comm->posted.mask; i++)
         for (const struct match_node *head = comm->posted.buckets[i]; head; head = head->next_head)
-            unmet_note(unmet, comm, head->source);
+            unmet_add(unmet, comm, head->source);
     biased_unlock(&comm->lock);
 }
 

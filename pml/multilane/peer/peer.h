@@ -90,7 +90,7 @@ static inline bool peer_is_lost(const struct peer *peer)
 }
 
 /* The same, or Open MPI's fault tolerance says so, and handles what waits. */
-static inline bool lost_or_dead(const struct peer *peer)
+static inline bool peer_is_gone(const struct peer *peer)
 {
     return peer_is_lost(peer) || !compat_proc_is_active(peer->proc);
 }

@@ -45,7 +45,7 @@ static int eager_zcopy_part(struct send_request *request, size_t offset, size_t 
     else
         lane = stripe_choose(request->route, peer, request->out.size, size, false);
     if (OPAL_UNLIKELY(!lane)) /* as in piece_send_data */
-        return lost_or_dead(peer) ? OMPI_ERR_UNREACH : LANE_AGAIN;
+        return peer_is_gone(peer) ? OMPI_ERR_UNREACH : LANE_AGAIN;
     size_t length = eager_zcopy_header(request, offset, is_whole, header);
     return piece_send(request, lane, header, length, offset, size, is_whole);
 }

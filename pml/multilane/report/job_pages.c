@@ -219,7 +219,7 @@ static void others_ask(void)
         uint32_t rank = pages.next++;
         opal_process_name_t name = {.jobid = multilane.me.jobid, .vpid = rank};
         struct peer *peer = rank == multilane.me.vpid ? NULL : peer_contact(name, NULL);
-        if (peer && peer_is_reachable(peer) && !lost_or_dead(peer))
+        if (peer && peer_is_reachable(peer) && !peer_is_gone(peer))
             control_send(peer_control_lane(peer), WIRE_PAGE_ASK, &ask, sizeof(ask));
     }
 }
@@ -258,7 +258,7 @@ static void page_send(const struct asker *asker, const struct page *page)
     memcpy(bytes, page, sizeof(*page));
     for (size_t i = 0; i < BLOCKS; i++)
         part.blocks += !is_empty(bytes + i * WIRE_PAGE_BYTES);
-    for (size_t i = 0; i < BLOCKS && peer_is_reachable(asker->peer) && !lost_or_dead(asker->peer);
+    for (size_t i = 0; i < BLOCKS && peer_is_reachable(asker->peer) && !peer_is_gone(asker->peer);
          i++) {
         if (is_empty(bytes + i * WIRE_PAGE_BYTES))
             continue;

@@ -101,7 +101,7 @@ bool offer_resume(struct send_request *request, struct transfer *transfer, size_
     if (OPAL_LIKELY(!offer->control) || !offer->is_open)
         return false;
     *rc = LANE_AGAIN;
-    if (lost_or_dead(request->out.peer)) {
+    if (peer_is_gone(request->out.peer)) {
         *rc = OMPI_ERR_UNREACH;
         return true;
     }
@@ -220,7 +220,7 @@ static int piece_send_from(struct send_request *request, struct piece *piece,
 {
     size_t wanted = piece->size;
     piece->size = stripe_fragment(wanted, piece_most(piece, lane, header_length));
-    if (OPAL_UNLIKELY(lost_or_dead(lane->peer)))
+    if (OPAL_UNLIKELY(peer_is_gone(lane->peer)))
         return OMPI_ERR_UNREACH;
     mca_btl_base_registration_handle_t *registration = piece_registration(request, lane, piece);
     if (OPAL_UNLIKELY(all && piece->size < wanted))
@@ -268,7 +268,7 @@ int piece_send_data(struct send_request *request, struct transfer *transfer, con
     struct wire_data data = {.receiver = request->receiver, .offset = offset};
     struct lane *lane = stripe_choose(request->route, out->peer, out->size, size, true);
     if (!lane) /* a lost receiver reports nothing: its lanes would stay full for ever */
-        return lost_or_dead(out->peer) ? OMPI_ERR_UNREACH : LANE_AGAIN;
+        return peer_is_gone(out->peer) ? OMPI_ERR_UNREACH : LANE_AGAIN;
     unsigned char *end = peer_write_base(out->peer, header, WIRE_DATA, 0);
     memcpy(end, &data, sizeof(data));
     stripe_set_counted(request->route, header);

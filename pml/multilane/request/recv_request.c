@@ -378,7 +378,7 @@ static inline void recv_request_meet(struct recv_request *request, struct peer *
                         : NULL;
 }
 
-static void match_note(const struct arrival *arrival)
+static void match_record(const struct arrival *arrival)
 {
     struct page_event *event = own_event_new(PAGE_EVENT_MATCH);
     event->rank = (int32_t) arrival->peer->name.vpid;
@@ -386,11 +386,11 @@ static void match_note(const struct arrival *arrival)
     event->bytes = arrival->size < UINT32_MAX ? (uint32_t) arrival->size : UINT32_MAX;
 }
 
-void recv_request_met(struct recv_request *request, const struct arrival *arrival)
+void recv_request_matched(struct recv_request *request, const struct arrival *arrival)
 {
     recv_request_meet(request, arrival->peer, &arrival->match, arrival->size);
     if (OPAL_UNLIKELY(own_events != NULL))
-        match_note(arrival);
+        match_record(arrival);
     request->sender = arrival->sender;
     request->timer = arrival->timer;
     request->may_have_lain = looks_are_few(request->looks);
@@ -483,7 +483,7 @@ void recv_request_get_failed(struct recv_request *request)
 
 void recv_request_ask_on(struct recv_request *request, struct lane *lane)
 {
-    if (OPAL_UNLIKELY(lost_or_dead(recv_request_peer(request))))
+    if (OPAL_UNLIKELY(peer_is_gone(recv_request_peer(request))))
         recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
     else
         recv_request_send_rtr(request, lane, WIRE_BY_SEND, NULL, NULL);

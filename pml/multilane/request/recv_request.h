@@ -142,7 +142,7 @@ recv_request_init(struct recv_request *request, void *buffer, size_t count,
 }
 
 /* Takes over the match: source, tag, size, and how many bytes the buffer takes. */
-void recv_request_met(struct recv_request *request, const struct arrival *arrival);
+void recv_request_matched(struct recv_request *request, const struct arrival *arrival);
 
 /* recv_request_take (join/posting.h) for a whole message whose sender expects no answer, to any
  * buffer. */

@@ -184,7 +184,7 @@ void send_request_broke(struct send_request *request)
 
 int send_request_try(struct send_request *request)
 {
-    if (OPAL_UNLIKELY(lost_or_dead(request->out.peer))) {
+    if (OPAL_UNLIKELY(peer_is_gone(request->out.peer))) {
         send_request_fail(request, COMPAT_ERR_PROC_FAILED);
         return OMPI_SUCCESS;
     }

@@ -44,8 +44,8 @@ enum wire_type {
     WIRE_SEEN,       /* so many striped bytes have come on this lane */
     WIRE_NACK,       /* the receiver refuses the message: its communicator was revoked */
     WIRE_LANE,       /* the index of this lane at the sender */
-    WIRE_HEARD,      /* this lane is alive */
-    WIRE_ASK,        /* is it? Answered on it by WIRE_HEARD */
+    WIRE_ALIVE,      /* this lane is alive */
+    WIRE_ASK,        /* is it? Answered on it by WIRE_ALIVE */
     WIRE_CANCEL,     /* so many bytes will not come */
     WIRE_GONE,       /* the sender counts the receiver as lost and takes nothing from it any more */
     WIRE_CREDIT,     /* new limits of flow control (flow.h) */
@@ -209,7 +209,7 @@ struct wire_lane {
     uint32_t index;
 };
 
-struct wire_ask { /* also the body of WIRE_HEARD: which question it answers */
+struct wire_ask { /* also the body of WIRE_ALIVE: which question it answers */
     uint32_t number;
     uint32_t reserved;
 };

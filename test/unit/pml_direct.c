@@ -67,7 +67,7 @@ static void end(bool by_request)
 {
     CHECK((next_request()->base.req_base.req_addr != sent) == by_request, "it had %s request",
           by_request ? "no" : "a");
-    CHECK(!awaited && job_comm()->posted.count == 0 && job_comm()->unexpected.count == 0,
+    CHECK(!direct_receive && job_comm()->posted.count == 0 && job_comm()->unexpected.count == 0,
           "something is left");
     CHECK(!next_event || !*next_event, "it ended before all had come");
     job_end();
@@ -300,7 +300,7 @@ static void the_time_of_a_message_counts_where_it_was_looked_for(void)
 
     begin((events){nothing_comes, nothing_comes, timed_comes, NULL});
     check_number(receive_number(TAG), 600, TAG);
-    CHECK(its_time_counts(), "it was awaited");
+    CHECK(its_time_counts(), "it was a direct receive");
     end(true);
 
     for (int rounds = 0; rounds <= 2; rounds += 2) {
