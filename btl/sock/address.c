@@ -83,7 +83,7 @@ static bool is_wanted(const char *wanted, const struct sock_address *address)
     return is_named != excludes;
 }
 
-bool sock_addresses_check(const char *wanted, char *why, size_t room)
+bool sock_addresses_check(const char *wanted, struct model_error *why)
 {
     const char *next = wanted + (*wanted == '^');
     struct sock_address subnet;
@@ -91,20 +91,14 @@ bool sock_addresses_check(const char *wanted, char *why, size_t room)
 
     if (is_auto(wanted))
         return true;
-    if (*next == '\0') {
-        snprintf(why, room, "it names no interface");
-        return false;
-    }
+    if (*next == '\0')
+        return model_fail(why, "it names no interface");
     while ((next = item_next(next, item))) {
         bool is_subnet = strchr(item, '/');
-        if (is_subnet && !subnet_read(item, &subnet)) {
-            snprintf(why, room, "\"%s\" is no subnet such as 10.1.0.0/16", item);
-            return false;
-        }
-        if (!is_subnet && (item[0] == '\0' || strlen(item) >= ADDRESS_NAME_BYTES)) {
-            snprintf(why, room, "\"%s\" is no name of an interface", item);
-            return false;
-        }
+        if (is_subnet && !subnet_read(item, &subnet))
+            return model_fail(why, "\"%s\" is no subnet such as 10.1.0.0/16", item);
+        if (!is_subnet && (item[0] == '\0' || strlen(item) >= ADDRESS_NAME_BYTES))
+            return model_fail(why, "\"%s\" is no name of an interface", item);
     }
     return true;
 }
@@ -179,14 +173,14 @@ static int address_add(struct sock_address *list, int count, const struct sock_a
     return count + 1;
 }
 
-int sock_addresses_list(const char *wanted, struct sock_address list[ADDRESSES_MAX], char *why,
-                        size_t room)
+int sock_addresses_list(const char *wanted, struct sock_address list[ADDRESSES_MAX],
+                        struct model_error *why)
 {
     struct ifaddrs *all;
     int count = 0;
 
     if (getifaddrs(&all) != 0) {
-        snprintf(why, room, "the system does not list its network interfaces");
+        model_fail(why, "the system does not list its network interfaces");
         return -1;
     }
     for (const struct ifaddrs *at = all; at; at = at->ifa_next) {
@@ -241,12 +235,6 @@ static bool pair_find(const struct sock_address *first, uint32_t first_count,
     return false;
 }
 
-/* Inside a node one lane is enough: all would pass through the same kernel. */
-static uint32_t pairs_most(bool same_host)
-{
-    return same_host ? 1 : ADDRESSES_MAX;
-}
-
 void sock_addresses_pair(const struct sock_address *ours, uint32_t our_count,
                          const struct sock_address *theirs, uint32_t their_count, bool same_host,
                          bool ours_first, int pairs[ADDRESSES_MAX])
@@ -256,11 +244,13 @@ void sock_addresses_pair(const struct sock_address *ours, uint32_t our_count,
     uint32_t first_count = ours_first ? our_count : their_count;
     uint32_t second_count = ours_first ? their_count : our_count;
     int found[ADDRESSES_MAX];
+    /* Inside a node one lane is enough: all would pass through the same kernel. */
+    const uint32_t most = same_host ? 1 : ADDRESSES_MAX;
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < ADDRESSES_MAX; i++)
         found[i] = pairs[i] = -1;
-    while (count < pairs_most(same_host) &&
+    while (count < most &&
            pair_find(first, first_count, second, second_count, same_host, FIT_SUBNET, found))
         count++;
     if (count == 0)

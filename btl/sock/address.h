@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "common/model/error.h"
+
 #define ADDRESSES_MAX      16u
 #define ADDRESS_NAME_BYTES 16u
 
@@ -26,13 +28,13 @@ struct sock_address {
 
 /* Lists the addresses that are up: of each interface its first IPv4 address, or else its first
  * global IPv6 address. `wanted`: interfaces and subnets that count, "eth0,10.0.0.0/8", after ^ all
- * but these, or "auto". Returns how many were put into `list`. -1: `why`, of `room` bytes, is a
+ * but these, or "auto". Returns how many were put into `list`. -1: `why` is a
  * sentence. */
-int sock_addresses_list(const char *wanted, struct sock_address list[ADDRESSES_MAX], char *why,
-                        size_t room);
+int sock_addresses_list(const char *wanted, struct sock_address list[ADDRESSES_MAX],
+                        struct model_error *why);
 
 /* Is the text well formed? False: `why` is a sentence about the item that is not. */
-bool sock_addresses_check(const char *wanted, char *why, size_t room);
+bool sock_addresses_check(const char *wanted, struct model_error *why);
 
 /* Which address of theirs each of ours leads to, or -1. Both ends get the same pairs: `ours_first`
  * says that this end is the one of the two that is listed first. Addresses of one subnet are

@@ -89,13 +89,13 @@ static int sock_register(void)
 
 static bool parameters_are_good(void)
 {
-    char why[160];
+    struct model_error why;
 
     if (!param_check(&mca_btl_sock_component.btl_version, params))
         return false;
-    if (sock_addresses_check(sock.interfaces, why, sizeof(why)))
+    if (sock_addresses_check(sock.interfaces, &why))
         return true;
-    SOCK_SAY("btl_sock_if is \"%s\": %s.", sock.interfaces, why);
+    SOCK_SAY("btl_sock_if is \"%s\": %s.", sock.interfaces, why.text);
     return false;
 }
 
@@ -115,7 +115,8 @@ static bool module_open(uint32_t rail)
 {
     struct sock_address *address = &sock.record.addresses[rail];
     struct sock_module *module = calloc(1, sizeof(*module));
-    char why[160] = "out of memory", text[ADDRESS_TEXT_BYTES];
+    struct model_error why = {"out of memory"};
+    char text[ADDRESS_TEXT_BYTES];
 
     if (module) {
         module->super = module_template;
@@ -124,25 +125,25 @@ static bool module_open(uint32_t rail)
         module->first = module;
         memcpy(module->device, address->name, ADDRESS_NAME_BYTES);
         OBJ_CONSTRUCT(&module->lock, opal_mutex_t);
-        if (sock_listen(module, address, why, sizeof(why))) {
+        if (sock_listen(module, address, &why)) {
             sock.modules[sock.module_count++] = module;
             return true;
         }
         OBJ_DESTRUCT(&module->lock);
     }
     SOCK_SAY("%s is no lane: nothing can be received there: %s.", sock_address_text(address, text),
-             why);
+             why.text);
     free(module);
     return false;
 }
 
 static bool record_make(void)
 {
-    char why[160];
-    int count = sock_addresses_list(sock.interfaces, sock.record.addresses, why, sizeof(why));
+    struct model_error why;
+    int count = sock_addresses_list(sock.interfaces, sock.record.addresses, &why);
 
     if (count < 0) {
-        SOCK_SAY("no lane: %s.", why);
+        SOCK_SAY("no lane: %s.", why.text);
         return false;
     }
     if (count == 0)
@@ -160,11 +161,11 @@ static bool record_make(void)
 
 static bool encryption_is_there(void)
 {
-    char why[160];
+    struct model_error why;
 
-    if (sock.tls == 0 || encrypt_open(why, sizeof(why)))
+    if (sock.tls == 0 || encrypt_open(&why))
         return true;
-    SOCK_SAY("no lane, as btl_sock_tls is 1: %s. Other lanes do not encrypt.", why);
+    SOCK_SAY("no lane, as btl_sock_tls is 1: %s. Other lanes do not encrypt.", why.text);
     return false;
 }
 

@@ -134,17 +134,14 @@ static int kernel_error(void)
     return error;
 }
 
-bool encrypt_open(char *why, size_t room)
+bool encrypt_open(struct model_error *why)
 {
     int error = kernel_error();
 
     if (error == ENOENT)
-        snprintf(why, room, "the kernel has no TLS or no AES-GCM (as root: modprobe tls)");
-    else if (error != 0)
-        snprintf(why, room, "the kernel's TLS cannot be used: %s", strerror(error));
-    else if (!library_open())
-        snprintf(why, room, "libcrypto.so.3 (Debian's libssl3), which makes the keys, is missing");
-    else
-        return true;
-    return false;
+        return model_fail(why, "the kernel has no TLS or no AES-GCM (as root: modprobe tls)");
+    if (error != 0)
+        return model_fail(why, "the kernel's TLS cannot be used: %s", strerror(error));
+    return library_open() ||
+           model_fail(why, "libcrypto.so.3 (Debian's libssl3), which makes the keys, is missing");
 }

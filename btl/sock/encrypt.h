@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "btl/sock/seal.h"
+#include "common/model/error.h"
 
 #define ENCRYPT_DERIVED_BYTES 32u
 
@@ -18,7 +19,7 @@ struct encrypt_bytes {
 };
 
 /* Can this process encrypt? False: `why` says what is missing. */
-bool encrypt_open(char *why, size_t room);
+bool encrypt_open(struct model_error *why);
 
 /* The first bytes of HKDF-SHA256. False: there is no libcrypto. */
 bool encrypt_derive(struct encrypt_bytes secret, struct encrypt_bytes salt,

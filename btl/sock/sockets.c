@@ -140,7 +140,7 @@ static void close_quietly(int fd)
     errno = why;
 }
 
-bool sock_listen(struct sock_module *module, struct sock_address *address, char *why, size_t room)
+bool sock_listen(struct sock_module *module, struct sock_address *address, struct model_error *why)
 {
     struct sockaddr_storage at;
     socklen_t length = sock_address_fill(address, false, &at);
@@ -149,7 +149,7 @@ bool sock_listen(struct sock_module *module, struct sock_address *address, char 
     if (fd < 0 || bind(fd, (struct sockaddr *) &at, length) != 0 || listen(fd, SOMAXCONN) != 0 ||
         getsockname(fd, (struct sockaddr *) &at, &length) != 0 ||
         !(module->listener = sock_socket_new(fd, ROLE_LISTENER, module, NULL))) {
-        snprintf(why, room, "%s", strerror(errno));
+        model_fail(why, "%s", strerror(errno));
         close_quietly(fd);
         return false;
     }

@@ -473,14 +473,13 @@ static bool module_open(struct verbs_module *module, struct verbs_port *port)
  * none. */
 static void device_memory_open(struct verbs_module *module)
 {
-    char why[256] = "btl_verbs_dmabuf is none";
+    struct model_error why = {"btl_verbs_dmabuf is none"};
 
-    if (strcmp(verbs.dmabuf.text, "none") != 0 &&
-        verbs_dmabuf_is_supported(module->pd, why, sizeof(why)))
+    if (strcmp(verbs.dmabuf.text, "none") != 0 && verbs_dmabuf_is_supported(module->pd, &why))
         verbs_dmabuf_open(&module->dmabuf, module->pd);
     else
         VERBS_VERBOSE("%s: device memory passes through memory of the host: %s", module->device,
-                      why);
+                      why.text);
 }
 
 /* --- a port that changes --- */

@@ -54,7 +54,7 @@ static bool driver_gives(void)
     return false;
 }
 
-bool verbs_dmabuf_is_supported(struct ibv_pd *pd, char *why, size_t why_size)
+bool verbs_dmabuf_is_supported(struct ibv_pd *pd, struct model_error *why)
 {
     const char *missing = NULL;
 
@@ -69,8 +69,7 @@ bool verbs_dmabuf_is_supported(struct ibv_pd *pd, char *why, size_t why_size)
                   "do)";
     else if (!device_registers(pd))
         missing = "the RDMA device, or the kernel, registers no dmabuf";
-    snprintf(why, why_size, "%s", missing ? missing : "");
-    return !missing;
+    return !missing || model_fail(why, "%s", missing);
 }
 
 /* --- one region --- */
@@ -86,56 +85,54 @@ static driver_ptr page_up(driver_ptr address)
 }
 
 /* Whether the driver did one step; if not, why. */
-static bool step_done(driver_result result, const char *what, char *why, size_t why_size)
+static bool step_done(driver_result result, const char *what, struct model_error *why)
 {
     char words[160];
 
     if (result == DRIVER_SUCCESS)
         return true;
-    snprintf(why, why_size, "%s: the CUDA driver says %s", what,
-             driver_words(result, words, sizeof(words)));
-    return false;
+    return model_fail(why, "%s: the CUDA driver says %s", what,
+                      driver_words(result, words, sizeof(words)));
 }
 
 /* In the memory's context. The file descriptor of whole pages; -1 and why. Copies to this memory
  * become synchronous first: otherwise the driver lets some of them return before the data is
  * visible to other devices. */
-static int range_export(const struct memory *memory, driver_ptr start, driver_ptr end, char *why,
-                        size_t why_size)
+static int range_export(const struct memory *memory, driver_ptr start, driver_ptr end,
+                        struct model_error *why)
 {
     const unsigned yes = 1;
     int fd = -1, can = 0;
 
     if (!step_done(driver.device_attribute(&can, DRIVER_DEVICE_DMA_BUF, memory->device),
-                   "the device cannot be asked", why, why_size))
+                   "the device cannot be asked", why))
         return -1;
     if (!can) {
-        snprintf(why, why_size, "the CUDA driver gives no dmabuf of the memory of device %d",
-                 memory->device);
+        model_fail(why, "the CUDA driver gives no dmabuf of the memory of device %d",
+                   memory->device);
         return -1;
     }
     if (!step_done(driver.pointer_set(&yes, DRIVER_POINTER_SYNC_COPIES, memory->start),
-                   "copies to it cannot be made synchronous", why, why_size) ||
+                   "copies to it cannot be made synchronous", why) ||
         !step_done(
             driver.range_handle(&fd, start, (size_t) (end - start), DRIVER_RANGE_DMA_BUF_FD, 0),
-            "no dmabuf", why, why_size))
+            "no dmabuf", why))
         return -1;
     return fd;
 }
 
 static struct ibv_mr *range_register(struct ibv_pd *pd, const struct memory *memory,
-                                     driver_ptr start, driver_ptr end, char *why, size_t why_size)
+                                     driver_ptr start, driver_ptr end, struct model_error *why)
 {
-    if (!step_done(context_enter(memory->context), "its context cannot be used", why, why_size))
+    if (!step_done(context_enter(memory->context), "its context cannot be used", why))
         return NULL;
-    int fd = range_export(memory, start, end, why, why_size);
+    int fd = range_export(memory, start, end, why);
     context_leave();
     if (fd < 0)
         return NULL;
     struct ibv_mr *mr = region_register(pd, start, (size_t) (end - start), fd);
     if (!mr)
-        snprintf(why, why_size, "the RDMA device does not register its dmabuf: %s",
-                 strerror(errno));
+        model_fail(why, "the RDMA device does not register its dmabuf: %s", strerror(errno));
     close(fd); /* the registration holds it */
     return mr;
 }
@@ -228,60 +225,58 @@ static struct dmabuf_region *region_place(struct dmabuf_cache *cache)
 /* The whole allocation, so that messages from all over it need one registration; or, where the
  * device or the driver takes no such piece, the pages of the message, as `region` has them. */
 static struct ibv_mr *region_register_most(struct dmabuf_cache *cache, const struct memory *memory,
-                                           struct dmabuf_region *region, char *why, size_t why_size)
+                                           struct dmabuf_region *region, struct model_error *why)
 {
     driver_ptr start = page_down(memory->start), end = page_up(memory->start + memory->size);
     bool is_more = start < region->start || end > region->end;
-    struct ibv_mr *mr =
-        is_more ? range_register(cache->pd, memory, start, end, why, why_size) : NULL;
+    struct ibv_mr *mr = is_more ? range_register(cache->pd, memory, start, end, why) : NULL;
 
     if (!mr)
-        return range_register(cache->pd, memory, region->start, region->end, why, why_size);
+        return range_register(cache->pd, memory, region->start, region->end, why);
     region->start = start;
     region->end = end;
     return mr;
 }
 
 static struct dmabuf_region *region_make(struct dmabuf_cache *cache, const struct memory *memory,
-                                         driver_ptr first, driver_ptr end, char *why,
-                                         size_t why_size)
+                                         driver_ptr first, driver_ptr end, struct model_error *why)
 {
     (void) regions_forget(cache, false);
     struct dmabuf_region *region = region_place(cache);
     if (!region) {
-        snprintf(why, why_size, "%d pieces are registered already, and in use", DMABUF_REGIONS);
+        model_fail(why, "%d pieces are registered already, and in use", DMABUF_REGIONS);
         return NULL;
     }
     struct dmabuf_region made = {.buffer_id = memory->buffer_id,
                                  .start = page_down(first),
                                  .end = page_up(end),
                                  .asked = first};
-    made.mr = region_register_most(cache, memory, &made, why, why_size);
+    made.mr = region_register_most(cache, memory, &made, why);
     if (!made.mr && regions_forget(cache, true)) /* the resources they held may be missing here */
-        made.mr = region_register_most(cache, memory, &made, why, why_size);
+        made.mr = region_register_most(cache, memory, &made, why);
     *region = made;
     return !made.mr ? NULL : region;
 }
 
 struct dmabuf_region *verbs_dmabuf_register(struct dmabuf_cache *cache, const void *base,
-                                            size_t size, char *why, size_t why_size)
+                                            size_t size, struct model_error *why)
 {
     driver_ptr first = (driver_ptr) (uintptr_t) base, end = first + size;
     struct memory memory;
 
     memory_ask(base, &memory);
     if (memory.kind != MEMORY_DEVICE || !memory.context) {
-        snprintf(why, why_size, "it is managed memory, or memory of no one context");
+        model_fail(why, "it is managed memory, or memory of no one context");
         return NULL;
     }
     if (first < memory.start || end > memory.start + memory.size) {
-        snprintf(why, why_size, "the message ends outside of the allocation that it begins in");
+        model_fail(why, "the message ends outside of the allocation that it begins in");
         return NULL;
     }
     pthread_mutex_lock(&cache->lock);
     struct dmabuf_region *region = region_find(cache, &memory, first, end);
     if (!region)
-        region = region_make(cache, &memory, first, end, why, why_size);
+        region = region_make(cache, &memory, first, end, why);
     if (region) {
         region->users++;
         region->last_used = ++cache->clock;

@@ -20,16 +20,16 @@ static mca_btl_base_registration_handle_t *device_register(struct verbs_module *
 {
     mca_btl_base_registration_handle_t *handle = malloc(sizeof(*handle));
     struct dmabuf_region *region = NULL;
-    char why[256] = "out of memory";
+    struct model_error why = {"out of memory"};
 
     if (handle && module->dmabuf.pd) {
         if (!verbs_flush_is_ready(module))
-            snprintf(why, sizeof(why), "no connection of the port with itself can be made");
+            model_fail(&why, "no connection of the port with itself can be made");
         else
-            region = verbs_dmabuf_register(&module->dmabuf, base, size, why, sizeof(why));
+            region = verbs_dmabuf_register(&module->dmabuf, base, size, &why);
     }
     if (!region) {
-        device_refused(module, why);
+        device_refused(module, why.text);
         free(handle);
         return NULL;
     }

@@ -10,11 +10,12 @@
 
 #include "common/memory/host_only.h"
 #include "common/memory/other_devices.h"
+#include "common/model/error.h"
 
 struct driver driver;
 bool driver_is_loaded, device_memory_possible;
 
-static char why[256];
+static struct model_error why;
 
 /* The interface of this version of CUDA is asked for; a newer driver keeps it. */
 #define INTERFACE_VERSION 11030
@@ -77,17 +78,13 @@ static bool functions_find(void *library)
     struct lookup lookup;
     function_set(&lookup.with_status, dlsym(library, "cuGetProcAddress_v2"));
     function_set(&lookup.plain, dlsym(library, "cuGetProcAddress"));
-    if (!lookup.with_status && !lookup.plain) {
-        snprintf(why, sizeof(why),
-                 "the CUDA driver is too old: it has no cuGetProcAddress, which came with 11.3");
-        return false;
-    }
+    if (!lookup.with_status && !lookup.plain)
+        return model_fail(&why, "the CUDA driver is too old: it has no cuGetProcAddress, which "
+                                "came with 11.3");
     const char *missing = functions_look(
         &lookup, functions, sizeof(functions) / sizeof(functions[0]), INTERFACE_VERSION);
-    if (missing) {
-        snprintf(why, sizeof(why), "the CUDA driver is too old: it has no %s", missing);
-        return false;
-    }
+    if (missing)
+        return model_fail(&why, "the CUDA driver is too old: it has no %s", missing);
     functions_look(&lookup, optional_functions,
                    sizeof(optional_functions) / sizeof(optional_functions[0]), INTERFACE_VERSION);
     functions_look(&lookup, later_functions, sizeof(later_functions) / sizeof(later_functions[0]),
@@ -121,14 +118,14 @@ static void driver_find(void)
 {
     void *library = dlopen(name, RTLD_NOW | RTLD_NOLOAD); /* the program has it already */
     if (!library && !node_has_devices()) {
-        snprintf(why, sizeof(why), "%s", no_device);
+        model_fail(&why, "%s", no_device);
         return;
     }
     if (!library)
         library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         const char *error = dlerror();
-        snprintf(why, sizeof(why), "the CUDA driver cannot be loaded: %s", error ? error : name);
+        model_fail(&why, "the CUDA driver cannot be loaded: %s", error ? error : name);
         return;
     }
     /* Never closed: what it has set up in this process stays. */
@@ -153,7 +150,7 @@ bool driver_load(void)
 
 const char *driver_why(void)
 {
-    return why;
+    return why.text;
 }
 
 const char *driver_words(driver_result result, char *text, size_t size)

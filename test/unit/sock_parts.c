@@ -149,10 +149,8 @@ static void wishes_are_checked(void)
                   {"10.0.0.0/", false},
                   {"10.0.0.0/8x", false},
                   {"an_interface_with_a_long_name", false}};
-    char why[160];
-
     for (size_t i = 0; i < sizeof(wishes) / sizeof(wishes[0]); i++)
-        CHECK(sock_addresses_check(wishes[i].text, why, sizeof(why)) == wishes[i].good, "\"%s\"",
+        CHECK(sock_addresses_check(wishes[i].text, NULL) == wishes[i].good, "\"%s\"",
               wishes[i].text);
 }
 

@@ -62,7 +62,8 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 
 static struct ibv_pd pd;
 static struct dmabuf_cache cache;
-static char why[256];
+static struct model_error refusal;
+static const char *const why = refusal.text;
 
 static void stand_in_load(void)
 {
@@ -89,13 +90,14 @@ static driver_ptr memory_new(size_t size)
 
 static struct dmabuf_region *registered(driver_ptr address, size_t size)
 {
-    why[0] = '\0';
-    return verbs_dmabuf_register(&cache, (void *) (uintptr_t) address, size, why, sizeof(why));
+    refusal.text[0] = '\0';
+    return verbs_dmabuf_register(&cache, (void *) (uintptr_t) address, size, &refusal);
 }
 
 static bool is_supported(void)
 {
-    return verbs_dmabuf_is_supported(&pd, why, sizeof(why));
+    refusal.text[0] = '\0';
+    return verbs_dmabuf_is_supported(&pd, &refusal);
 }
 
 /* --- cases --------------------------------------------------------------------------------------
