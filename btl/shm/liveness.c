@@ -22,7 +22,7 @@ void shm_peer_fail(shm_peer_t *peer, const char *why)
             OPAL_NAME_PRINT(OPAL_PROC_MY_NAME), OPAL_NAME_PRINT(peer->name), why);
     shm_send_fail_pending(peer);
     shm_remote_fail(peer);
-    lane_lost(&shm_module, peer->proc, "shared memory");
+    lane_lost(&shm_module, peer->proc, why);
 }
 
 static bool peer_has_ended(shm_peer_t *peer)

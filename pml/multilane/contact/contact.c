@@ -183,7 +183,9 @@ static bool peer_keep_ends(struct peer *peer, const struct record_ends *ends)
     if (peer->ends)
         *peer->ends = *ends;
     else
-        opal_output(0, "multilane: no memory for what rank %u told of its lanes.", peer->name.vpid);
+        opal_output(
+            0, "multilane: no memory for what rank %u says of its lanes: it cannot be reached.",
+            peer->name.vpid);
     return peer->ends != NULL;
 }
 
