@@ -155,7 +155,7 @@ static void link_begin(sock_peer_t *peer, struct sock_socket *socket, uint32_t h
     OPAL_THREAD_LOCK(&peer->lock);
     socket->role = ROLE_LINK;
     socket->peer = peer;
-    sock_socket_watch(socket, true, false);
+    sock_socket_watch(socket, false);
     peer->link = socket;
     peer->can_write = true;
     peer->down_since_ms = peer->refused_since_ms = 0;
@@ -385,7 +385,7 @@ void sock_caller_event(struct sock_socket *socket)
         }
         socket->is_connected = true;
         socket->since_ms = sock_now_ms();
-        sock_socket_watch(socket, true, false);
+        sock_socket_watch(socket, false);
         return;
     }
     bool waits_for_welcome = socket->nonce.words[0] || socket->nonce.words[1];

@@ -95,7 +95,7 @@ static int link_event(struct sock_socket *socket, uint32_t events)
     if (events & EPOLLOUT) {
         OPAL_THREAD_LOCK(&peer->lock);
         peer->can_write = true;
-        sock_socket_watch(socket, true, false);
+        sock_socket_watch(socket, false);
         sock_queue_write(peer);
         OPAL_THREAD_UNLOCK(&peer->lock);
         sock_owners_tell(peer);

@@ -207,7 +207,7 @@ void sock_queue_write(sock_peer_t *peer)
             continue;
         /* Full, or broken: then the thread that polls finds out when it reads. */
         peer->can_write = false;
-        sock_socket_watch(peer->link, true, true);
+        sock_socket_watch(peer->link, true);
     }
 }
 

@@ -492,8 +492,8 @@ struct sock_socket *sock_socket_call(sock_peer_t *peer);
 bool sock_is_exhausted(int error);
 /* A descriptor for sock.spare_fd. */
 int sock_spare_open(void);
-/* What the kernel is to tell of it: that it can be read, or written. */
-void sock_socket_watch(struct sock_socket *socket, bool reads, bool writes);
+/* What the kernel is to tell of it: that it can be read, and maybe that it can be written. */
+void sock_socket_watch(struct sock_socket *socket, bool writes);
 /* Reads on in the greeting that comes. 1: it is whole; 0: not yet; -1: the connection is over. */
 int sock_socket_hear(struct sock_socket *socket);
 /* False: it cannot take a whole greeting now, or ever. */

@@ -52,12 +52,12 @@ struct sock_socket *sock_socket_new(int fd, enum socket_role role, struct sock_m
     return made;
 }
 
-void sock_socket_watch(struct sock_socket *socket, bool reads, bool writes)
+void sock_socket_watch(struct sock_socket *socket, bool writes)
 {
     if (writes)
         sock_expect();
     /* It cannot fail for a socket that is watched already. */
-    (void) watch(socket, EPOLL_CTL_MOD, (reads ? EPOLLIN : 0u) | (writes ? EPOLLOUT : 0u));
+    (void) watch(socket, EPOLL_CTL_MOD, EPOLLIN | (writes ? EPOLLOUT : 0u));
 }
 
 void sock_socket_close(struct sock_socket *socket)
@@ -73,7 +73,7 @@ void sock_socket_close(struct sock_socket *socket)
 void sock_socket_end(struct sock_socket *socket)
 {
     shutdown(socket->fd, SHUT_WR);
-    sock_socket_watch(socket, true, false); /* it can always be written now, and fails */
+    sock_socket_watch(socket, false); /* it can always be written now, and fails */
     socket->keyed_bytes = 0;
 }
 

@@ -54,7 +54,7 @@ int main(void)
     request.route = &route;
     request.out.peer = peer;
     request.out.size = SIZE;
-    transfer_begin(&request.transfer, &way, 0, SIZE, 4);
+    transfer_begin(&request.transfer, &way, SIZE, 4);
     for (int i = 0; i < 100; i++)
         progress_standin_run();
     CHECK(!ended, "it ended while the receiver may still report");

@@ -309,7 +309,7 @@ static double get_s(size_t size)
     working.transfer = &transfer;
     is_finished = false;
     uint64_t began_ns = standin_now_ns;
-    transfer_begin(&transfer, &way, 0, size, 8 * working.count);
+    transfer_begin(&transfer, &way, size, 8 * working.count);
     while (!is_finished && piece_end())
         ;
     CHECK(is_finished, "it never ends");

@@ -36,7 +36,7 @@ struct trial {
     struct transfer_steps way;
     uint32_t depth;
     uint64_t chance; /* of the one thread that starts pieces */
-    size_t from, end, started;
+    size_t end, started;
     size_t piece_max;
     bool has_failed; /* atomic: a start or a piece did */
 
@@ -141,8 +141,8 @@ static void trial_init(struct trial *trial, uint64_t *chance, const struct manne
     trial->way = (struct transfer_steps){.start = piece_start, .finish = trial_finish};
     trial->depth = 1 + (uint32_t) chance_below(chance, DEPTH_MAX);
     trial->chance = chance_next(chance) | 1;
-    trial->from = trial->started = chance_below(chance, 1000);
-    trial->end = trial->from + chance_below(chance, 20000);
+    trial->started = 0;
+    trial->end = chance_below(chance, 20000);
     trial->piece_max = 100 + chance_below(chance, 2000);
     pthread_mutex_init(&trial->lock, NULL);
 }
@@ -158,8 +158,7 @@ static void trial_check(struct trial *trial, uint64_t seed)
           "%s, seed %llu: status %d where a piece %s", name, number, trial->status,
           trial->has_failed ? "failed" : "did not fail");
     CHECK(trial->has_failed || trial->started == trial->end,
-          "%s, seed %llu: %zu of [%zu, %zu) was started", name, number, trial->started, trial->from,
-          trial->end);
+          "%s, seed %llu: %zu of %zu were started", name, number, trial->started, trial->end);
     pthread_mutex_destroy(&trial->lock);
 }
 
@@ -171,7 +170,7 @@ static void every_transfer_ends_once(const struct manner *manner, uint64_t seed)
     struct trial trial;
     uint64_t chance = seed;
     trial_init(&trial, &chance, manner);
-    transfer_begin(&trial.transfer, &trial.way, trial.from, trial.end, trial.depth);
+    transfer_begin(&trial.transfer, &trial.way, trial.end, trial.depth);
     for (int turn = 0; turn < 1000000 && !trial.finished; turn++) {
         if (chance_below(&chance, 2))
             progress_standin_run();
@@ -191,8 +190,8 @@ static void finish_and_begin_anew(struct transfer *transfer, int status)
     if (status != OMPI_SUCCESS)
         wrong(trial, "a transfer without failures fails");
     if (again_count++ == 0) {
-        trial->started = trial->from;
-        transfer_begin(transfer, &trial->way, trial->from, trial->end, trial->depth);
+        trial->started = 0;
+        transfer_begin(transfer, &trial->way, trial->end, trial->depth);
         return;
     }
     trial->finished++;
@@ -205,7 +204,7 @@ static void transfer_can_begin_anew_when_it_ends(uint64_t seed)
     again_count = 0;
     trial_init(&trial, &chance, &manners[3]);
     trial.way.finish = finish_and_begin_anew;
-    transfer_begin(&trial.transfer, &trial.way, trial.from, trial.end, trial.depth);
+    transfer_begin(&trial.transfer, &trial.way, trial.end, trial.depth);
     for (int turn = 0; turn < 1000000 && !trial.finished; turn++) {
         progress_standin_run();
         piece_end(&trial);
@@ -222,7 +221,7 @@ static void a_transfer_without_room_is_nothing_done(void)
     struct trial trial;
     uint64_t chance = 1;
     trial_init(&trial, &chance, &no_room_at_all);
-    transfer_begin(&trial.transfer, &trial.way, trial.from, trial.end, trial.depth);
+    transfer_begin(&trial.transfer, &trial.way, trial.end, trial.depth);
     for (int round = 0; round < 10; round++)
         CHECK(progress_standin_run() == 0, "round %d says that something was done", round);
     trial.manner = &all_at_once;
@@ -238,9 +237,9 @@ static void copies_end_their_turns(void)
     uint64_t chance = 1;
     trial_init(&trial, &chance, &all_at_once);
     trial.piece_max = 2 * whole;
-    trial.end = trial.from + whole;
+    trial.end = whole;
     size_t before = trial.started;
-    transfer_begin(&trial.transfer, &trial.way, trial.from, trial.end, trial.depth);
+    transfer_begin(&trial.transfer, &trial.way, trial.end, trial.depth);
     unsigned turns = 1;
     while (!trial.finished && turns < 100) {
         CHECK(trial.started - before < 2 * TRANSFER_TURN_BYTES, "turn %u moves %zu bytes", turns,
@@ -279,8 +278,7 @@ static void every_transfer_ends_once_among_threads(const struct manner *manner, 
     trial_init(&shared_trial, &chance, manner);
     for (uintptr_t i = 0; i < ENDERS; i++)
         pthread_create(&threads[i], NULL, end_pieces, (void *) (uintptr_t) (seed + i + 1));
-    transfer_begin(&shared_trial.transfer, &shared_trial.way, shared_trial.from, shared_trial.end,
-                   shared_trial.depth);
+    transfer_begin(&shared_trial.transfer, &shared_trial.way, shared_trial.end, shared_trial.depth);
     for (int i = 0; i < ENDERS; i++)
         pthread_join(threads[i], NULL);
     trial_check(&shared_trial, seed);

@@ -81,8 +81,8 @@ static void transfer_go(struct transfer *transfer, uint32_t event)
         pending_add(&transfer->pending);
 }
 
-void transfer_begin(struct transfer *transfer, const struct transfer_steps *way, size_t from,
-                    size_t end, uint32_t depth)
+void transfer_begin(struct transfer *transfer, const struct transfer_steps *way, size_t end,
+                    uint32_t depth)
 {
     transfer->depth = depth;
     transfer->way = way;
@@ -90,7 +90,7 @@ void transfer_begin(struct transfer *transfer, const struct transfer_steps *way,
     atomic_store_explicit(&transfer->guard, 0, memory_order_relaxed);
     atomic_store_explicit(&transfer->status, OMPI_SUCCESS, memory_order_relaxed);
     transfer->in_flight = 0;
-    transfer->next = from;
+    transfer->next = 0;
     transfer->end = end;
     transfer->pending = (struct pending){.retry = transfer_retry, .is_unsent = true};
     transfer_go(transfer, TRANSFER_KICK);

@@ -41,9 +41,9 @@ struct transfer {
     struct pending pending;
 };
 
-/* Moves the bytes [from, end), with up to `depth` pieces under way. */
-void transfer_begin(struct transfer *transfer, const struct transfer_steps *way, size_t from,
-                    size_t end, uint32_t depth);
+/* Moves the first `end` bytes, with up to `depth` pieces under way. */
+void transfer_begin(struct transfer *transfer, const struct transfer_steps *way, size_t end,
+                    uint32_t depth);
 
 void transfer_piece_done(struct transfer *transfer, int status);
 

@@ -86,7 +86,7 @@ static int eager_zcopy_start(struct send_request *request)
     const struct lane *lane = route_lane(request->route, request->out.peer, 0);
     if (request->out.size > lane->largest && offer_is_worth(lane, request->out.size))
         offer_make(request);
-    transfer_begin(&request->transfer, &eager_zcopy_way, 0, request->out.size,
+    transfer_begin(&request->transfer, &eager_zcopy_way, request->out.size,
                    PIECES_IN_FLIGHT * request->route->lane_count);
     return OMPI_SUCCESS;
 }

@@ -26,7 +26,7 @@ void rndv_am_move(struct send_request *request, size_t end)
         rndv_staged_move(request, end);
         return;
     }
-    transfer_begin(&request->transfer, &rndv_am_way, 0, end,
+    transfer_begin(&request->transfer, &rndv_am_way, end,
                    PIECES_IN_FLIGHT * request->route->lane_count);
 }
 

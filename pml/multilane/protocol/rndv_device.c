@@ -63,7 +63,7 @@ static void rndv_device_ready(struct send_request *request, struct lane *lane,
         return;
     }
     request->rma.transfer = &request->transfer;
-    transfer_begin(&request->transfer, &put_way, 0, rtr->size, 1);
+    transfer_begin(&request->transfer, &put_way, rtr->size, 1);
 }
 
 /* --- the receiver -------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ static bool device_get(struct recv_request *request, const struct arrival *arriv
     }
     rma->transfer = &request->transfer;
     atomic_store_explicit(&request->held_by, &rndv_device, memory_order_relaxed);
-    transfer_begin(&request->transfer, &get_way, 0, request->wanted, 1);
+    transfer_begin(&request->transfer, &get_way, request->wanted, 1);
     return true;
 }
 

@@ -62,7 +62,7 @@ static bool rndv_get_receive(struct recv_request *request, const struct arrival 
     }
     rma->transfer = &request->transfer;
     atomic_store_explicit(&request->held_by, &rndv_get, memory_order_relaxed);
-    transfer_begin(&request->transfer, &rndv_get_way, 0, request->wanted,
+    transfer_begin(&request->transfer, &rndv_get_way, request->wanted,
                    PIECES_IN_FLIGHT * rma->count);
     return true;
 }

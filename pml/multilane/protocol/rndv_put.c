@@ -163,8 +163,7 @@ static void rndv_put_ready(struct send_request *request, struct lane *lane,
     rma->transfer = &request->transfer;
     if (rma_can_put(rma, place, rtr->size)) {
         atomic_store_explicit(&request->is_putting, request->is_summed, memory_order_relaxed);
-        transfer_begin(&request->transfer, &rndv_put_way, 0, rtr->size,
-                       PIECES_IN_FLIGHT * rma->count);
+        transfer_begin(&request->transfer, &rndv_put_way, rtr->size, PIECES_IN_FLIGHT * rma->count);
     } else {
         rma_release(rma);
         rndv_am_move(request, rtr->size);

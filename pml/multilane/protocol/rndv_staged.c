@@ -66,7 +66,7 @@ static const struct transfer_steps slot_way = {.start = slot_piece, .finish = sl
 static void slot_send(struct slot *slot)
 {
     struct send_request *request = slot->owner;
-    transfer_begin(&slot->transfer, &slot_way, 0, slot->length,
+    transfer_begin(&slot->transfer, &slot_way, slot->length,
                    PIECES_IN_FLIGHT * request->route->lane_count);
 }
 
@@ -131,7 +131,7 @@ void rndv_staged_move(struct send_request *request, size_t end)
         request->route =
             class_route_at(peer_class_now(request->out.peer), CLASS_PACKED, request->out.size);
     atomic_store_explicit(&request->unsent, end, memory_order_relaxed);
-    transfer_begin(&request->transfer, &rndv_staged_way, 0, end, SLOTS_UNDER_WAY);
+    transfer_begin(&request->transfer, &rndv_staged_way, end, SLOTS_UNDER_WAY);
 }
 
 /* Without a key now (memory that cannot be shared, out of handles) it is staged. */
