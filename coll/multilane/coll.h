@@ -84,10 +84,9 @@ int staging_end(struct staging *staging, int status);
 
 void requests_open(void);
 void requests_close(void);
-/* Puts a request of ours before that of an operation that has started, or will be started many
- * times. What the staging holds is the request's from now on. */
-int request_follow(struct staging *staging, int status, ompi_request_t **request);
-int request_keep(struct staging *staging, int status, ompi_request_t **request);
+/* Puts a request of ours before that of an operation that has started, or (`persistent`) will be
+ * started many times. What the staging holds is the request's from now on. */
+int request_before(struct staging *staging, int status, ompi_request_t **request, bool persistent);
 
 /* --- what libmpi packs and unpacks itself --- */
 

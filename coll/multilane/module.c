@@ -106,7 +106,7 @@ static struct blocks scattered(ompi_communicator_t *comm, const void *sbuf, comp
         if (status == OMPI_SUCCESS)                                                                \
             status = own->below.coll_i##name(ARGUMENTS arguments, comm, request,                   \
                                              own->below.coll_i##name##_module);                    \
-        return request_follow(&staging, status, request);                                          \
+        return request_before(&staging, status, request, false);                                   \
     }                                                                                              \
     static int name##_init(ARGUMENTS parameters, ompi_communicator_t *comm,                        \
                            struct ompi_info_t *info, ompi_request_t **request,                     \
@@ -119,7 +119,7 @@ static struct blocks scattered(ompi_communicator_t *comm, const void *sbuf, comp
             return status;                                                                         \
         status = own->below.coll_##name##_init(ARGUMENTS arguments, comm, info, request,           \
                                                own->below.coll_##name##_init_module);              \
-        return request_keep(&staging, status, request);                                            \
+        return request_before(&staging, status, request, true);                                    \
     }
 
 #define REDUCTION                                                                                  \
@@ -277,7 +277,7 @@ static void used_add(coll_module_t *module)
     OPAL_THREAD_UNLOCK(&used.lock);
 }
 
-static void used_remove(const coll_module_t *module)
+static void module_destruct(coll_module_t *module)
 {
     OPAL_THREAD_LOCK(&used.lock);
     coll_module_t **at = &used.first;
@@ -306,11 +306,6 @@ static int module_disable(mca_coll_base_module_t *module, ompi_communicator_t *c
 #define UNINSTALL(name) COMPAT_COLL_UNINSTALL(comm, module, &own->below, name);
     EACH(UNINSTALL)
     return OMPI_SUCCESS;
-}
-
-static void module_destruct(coll_module_t *module)
-{
-    used_remove(module);
 }
 
 OBJ_CLASS_INSTANCE(coll_module_t, mca_coll_base_module_t, NULL, module_destruct);

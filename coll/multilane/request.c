@@ -172,8 +172,7 @@ static coll_request_t *request_new(struct staging *staging, ompi_request_t *inne
     return request;
 }
 
-static int request_put(struct staging *staging, int status, ompi_request_t **handle,
-                       bool persistent)
+int request_before(struct staging *staging, int status, ompi_request_t **handle, bool persistent)
 {
     if (!staging_is_used(staging))
         return status;
@@ -191,16 +190,6 @@ static int request_put(struct staging *staging, int status, ompi_request_t **han
         under_way_add(request);
     }
     return OMPI_SUCCESS;
-}
-
-int request_follow(struct staging *staging, int status, ompi_request_t **request)
-{
-    return request_put(staging, status, request, false);
-}
-
-int request_keep(struct staging *staging, int status, ompi_request_t **request)
-{
-    return request_put(staging, status, request, true);
 }
 
 void requests_open(void)

@@ -98,12 +98,6 @@ static inline const char *compat_comm_name(const ompi_communicator_t *comm)
     return name ? name : "";
 }
 
-static inline void compat_comm_subscribe(ompi_communicator_t *comm)
-{
-    ompi_comm_assert_subscribe(comm, OMPI_COMM_ASSERT_NO_ANY_SOURCE);
-    ompi_comm_assert_subscribe(comm, OMPI_COMM_ASSERT_ALLOW_OVERTAKE);
-}
-
 #if OPAL_ENABLE_FT_MPI
 
 /* Must messages with this tag not be delivered any more? */

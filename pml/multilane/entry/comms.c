@@ -27,7 +27,8 @@ int module_add_comm(ompi_communicator_t *ompi)
     OBJ_CONSTRUCT(&comm->lock, opal_mutex_t);
     match_table_init(&comm->posted);
     match_table_init(&comm->unexpected);
-    compat_comm_subscribe(ompi);
+    ompi_comm_assert_subscribe(ompi, OMPI_COMM_ASSERT_NO_ANY_SOURCE);
+    ompi_comm_assert_subscribe(ompi, OMPI_COMM_ASSERT_ALLOW_OVERTAKE);
     ompi->c_pml_comm = comm;
 
     multilane_lock();

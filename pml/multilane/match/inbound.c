@@ -30,19 +30,12 @@ void credit_look(struct peer *peer)
     }
 }
 
-/* The same: it is kept; */
+/* The same: it is kept. */
 static void credit_hold(struct peer *peer, uint32_t cost)
 {
     if (OPAL_UNLIKELY(flow_hold(&peer->in, &multilane.pool, cost)))
         due(peer);
     credit_look(peer);
-}
-
-/* or, of a kept one: it was matched or thrown away. */
-static void credit_release(struct peer *peer, uint32_t cost)
-{
-    if (cost && flow_release(&peer->in, cost))
-        due(peer);
 }
 
 void credit_tell(struct peer *peer)
@@ -258,7 +251,9 @@ void inbound_hold(struct inbound *inbound)
 
 void inbound_release(struct inbound *inbound)
 {
-    credit_release(inbound->arrival.peer, inbound->held);
+    struct peer *peer = inbound->arrival.peer;
+    if (inbound->held && flow_release(&peer->in, inbound->held))
+        due(peer);
     inbound->held = 0;
 }
 
