@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Processors that this job may use here. */
-#ifndef _GNU_SOURCE
-#endif
 #include "common/lane/crowd.h"
 
 #include <dirent.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The end of a bias: once for each component of a process. */
-#ifndef _GNU_SOURCE
-#endif
 #include "common/lock/bias.h"
 
 #include <linux/membarrier.h>

@@ -5,9 +5,6 @@
  * the orders that common/ring/bell.h and btl/shm/attended.c state is missed. Likewise a thread that
  * completes a request, and another one that begins to wait (pml/multilane/lane/waited.h), and a
  * lock that is biased to one thread when another one takes it (common/lock/bias.h). */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* as bias.c, below */
-#endif
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
