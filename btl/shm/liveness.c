@@ -114,7 +114,8 @@ int shm_pending_progress(void)
         if (!peer)
             break;
         if (peer->out_unusable)
-            shm_peer_fail(peer, "its memory cannot be opened, or none is left for a ring to it");
+            shm_peer_fail(
+                peer, "that process's memory cannot be opened, or none is left for a ring to it");
         events += shm_send_pending_of(peer);
         biased_lock(&peer->lock);
         if (!opal_list_is_empty(&peer->pending))

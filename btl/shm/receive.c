@@ -55,7 +55,7 @@ static __attribute__((noinline)) void ring_break(shm_peer_t *peer)
 {
     /* Nothing that follows in this ring can be trusted. */
     atomic_store_explicit(&peer->in_open, false, memory_order_release);
-    shm_peer_fail(peer, "its ring holds an invalid message");
+    shm_peer_fail(peer, "that process's ring holds an invalid message");
 }
 
 /* *bulk: it ended because of the bytes. */

@@ -138,7 +138,7 @@ static void request_answer(shm_peer_t *peer, const struct remote_message *reques
     int status = found ? found_send(peer, &answer, found)
                        : shm_send_remote(peer, &answer, sizeof(answer), NULL, 0);
     if (status != OPAL_SUCCESS)
-        shm_peer_fail(peer, "there is no memory to answer it");
+        shm_peer_fail(peer, "there is no memory to answer that process");
 }
 
 bool shm_serve(shm_peer_t *peer, const void *message, size_t length)

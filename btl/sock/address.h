@@ -28,8 +28,7 @@ struct sock_address {
 
 /* Lists the addresses that are up: of each interface its first IPv4 address, or else its first
  * global IPv6 address. `wanted`: interfaces and subnets that count, "eth0,10.0.0.0/8", after ^ all
- * but these, or "auto". Returns how many were put into `list`. -1: `why` is a
- * sentence. */
+ * but these, or "auto". Returns how many were put into `list`. -1: `why` is a sentence. */
 int sock_addresses_list(const char *wanted, struct sock_address list[ADDRESSES_MAX],
                         struct model_error *why);
 

@@ -8,7 +8,6 @@
 #include <linux/tcp.h>
 #include <linux/tls.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -9,7 +9,6 @@
 #include "btl/verbs/dmabuf.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
  * CUDA device (dmabuf.c). */
 #include "btl/verbs/verbs.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 /* Why device memory is not registered, said once: its messages go through memory of the host. */
@@ -20,8 +19,9 @@ static mca_btl_base_registration_handle_t *device_register(struct verbs_module *
 {
     mca_btl_base_registration_handle_t *handle = malloc(sizeof(*handle));
     struct dmabuf_region *region = NULL;
-    struct model_error why = {"out of memory"};
+    struct model_error why;
 
+    model_fail(&why, "out of memory");
     if (handle && module->dmabuf.pd) {
         if (!verbs_flush_is_ready(module))
             model_fail(&why, "no connection of the port with itself can be made");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the model says what is wrong: one sentence in a buffer of the caller's. */
+/* What is wrong: one sentence in a buffer of the caller's. */
 #ifndef COMMON_MODEL_ERROR_H
 #define COMMON_MODEL_ERROR_H
 
@@ -9,8 +9,8 @@ struct model_error {
     char text[1024]; /* one sentence without a line end; empty while all is well */
 };
 
-/* Writes the sentence, control characters in it as ?, and returns false, so that a check can be
- * `return model_fail(...)`. A null `error` is allowed: the caller does not want to know. */
+/* Writes the sentence, with ? for all but printable ASCII, and returns false, so that a check can
+ * be `return model_fail(...)`. A null `error` is allowed: the caller does not want to know. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif

@@ -68,8 +68,8 @@ void blackbox_call(ompi_communicator_t *comm, enum multilane_call call, int root
 /* --- progress_thread.c ------------------------------------------------------------------------ */
 
 /* Progress while the program computes: a thread that polls our lanes while work is under way
- * (below), and else sleeps. Only with pml_multilane_progress_thread; then Open MPI's locks work
- * at every thread level. */
+ * (base/pending.h), and else sleeps. Only with pml_multilane_progress_thread; then Open MPI's locks
+ * work at every thread level. */
 
 /* Call before any endpoint exists: until then Open MPI's locks do nothing. */
 void progress_thread_prepare(void);

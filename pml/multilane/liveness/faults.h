@@ -16,13 +16,11 @@
 /* Is MPI_Finalize so far that lost connections are no errors any more? */
 bool mpi_is_ending(void);
 
-/* Fills lane_events: another lane takes over (watch.c), or the peer counts as
- * failed. */
+/* Fills lane_events: another lane takes over (watch.c), or the peer counts as failed. */
 void errors_begin(void);
 
 /* Prints how a lane has changed ("is left out"), and why. `last`: later changes will only be
- * counted.
- */
+ * counted. */
 void lane_say(const struct lane *lane, const char *change, const char *why, bool last);
 
 /* The peer is lost: prints why, and starts MPI's error handling. */

@@ -30,7 +30,7 @@ void credit_look(struct peer *peer)
     }
 }
 
-/* The same: it is kept. */
+/* A message is kept: what it costs its sender's limits is held. */
 static void credit_hold(struct peer *peer, uint32_t cost)
 {
     if (OPAL_UNLIKELY(flow_hold(&peer->in, &multilane.pool, cost)))

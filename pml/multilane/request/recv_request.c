@@ -12,7 +12,7 @@
 #include "lane/summed.h"
 
 /* Like MCA_PML_BASE_RECV_REQUEST_FINI, without the convertor, which is not used. */
-void recv_request_return(struct recv_request *request)
+inline __opal_attribute_always_inline__ void recv_request_return(struct recv_request *request)
 {
     OMPI_REQUEST_FINI(&request->base.req_base.req_ompi);
     OBJ_RELEASE(request->base.req_base.req_comm);
@@ -418,8 +418,7 @@ void recv_request_finish(struct recv_request *request)
 static void acknowledged(void *owner, int status)
 {
     struct recv_request *request = owner;
-    (void) status; /* the message has arrived in any case */
-    recv_request_complete(request);
+    recv_request_complete(request); /* the message has arrived, whatever the status */
 }
 
 void recv_request_acknowledge(struct recv_request *request, struct lane *lane)
