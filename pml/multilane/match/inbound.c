@@ -30,7 +30,7 @@ void credit_look(struct peer *peer)
     }
 }
 
-/* A message is kept: what it costs its sender's limits is held. */
+/* The message is kept: it counts against its sender's limits until it is matched. */
 static void credit_hold(struct peer *peer, uint32_t cost)
 {
     if (OPAL_UNLIKELY(flow_hold(&peer->in, &multilane.pool, cost)))
