@@ -59,7 +59,13 @@ static void memory_fit_space(void)
 /* Release: pairs with shm_own_segment_is_live. */
 static void segment_live_set(enum segment_kind kind, bool live)
 {
-    atomic_store_explicit(&shm.segment_live[kind], live, memory_order_release);
+    const struct segment *segment = &shm.segments[kind];
+
+    if (live)
+        atomic_store_explicit(&shm.doorbells[kind].first, segment->header->doorbells,
+                              memory_order_relaxed);
+    atomic_store_explicit(&shm.doorbells[kind].words, live ? segment->doorbell_words : 0,
+                          memory_order_release);
 }
 
 /* Notes who uses which entry of the segment; false: there is no memory for that. */

@@ -204,18 +204,18 @@ static __attribute__((noinline)) void processor_share(int events)
 
 bool shm_doorbell_rang(void)
 {
-    for (int kind = 0; kind < SEGMENT_KINDS; kind++) {
-        uint64_t any = 0;
+    uint64_t any = 0;
 
-        if (!shm_own_segment_is_live(kind))
-            continue;
-        for (unsigned i = 0; i < shm.segments[kind].doorbell_words; i++)
-            any |= atomic_load_explicit(&shm.segments[kind].header->doorbells[i],
-                                        memory_order_relaxed);
-        if (any != 0)
-            return true;
+    for (int kind = 0; kind < SEGMENT_KINDS; kind++) {
+        /* Acquire: as in shm_own_segment_is_live. */
+        uint32_t words = atomic_load_explicit(&shm.doorbells[kind].words, memory_order_acquire);
+        _Atomic uint64_t *first =
+            atomic_load_explicit(&shm.doorbells[kind].first, memory_order_relaxed);
+
+        while (words-- > 0)
+            any |= atomic_load_explicit(&first[words], memory_order_relaxed);
     }
-    return false;
+    return any != 0;
 }
 
 static int doorbells_answer(bool *bulk)

@@ -12,12 +12,14 @@
 /* The kernel is asked about those that are not read anyhow at each tick of the system's clock, and
  * in every so many rounds. It is asked in fewer where it had nothing to tell so many times, rounds
  * are fast (so many in a tick of 1 to 10 ms) and no socket is read anyhow: then the rounds between
- * do nothing at all, but for a look at the clock in some. */
+ * do nothing at all, but for a look at the clock in some. As long as there was no connection, only
+ * a first one can come. */
 #define ASK_ROUNDS       8u
 #define ASK_ROUNDS_QUIET 128u
+#define ASK_ROUNDS_FIRST 1024u
 #define QUIET_ASKS       32u
 #define FAST_ROUNDS      2048u
-#define CLOCK_ROUNDS     8u
+#define CLOCK_ROUNDS     32u
 /* A peer that brought nothing in so many looks is hot no more. */
 #define COOL_LOOKS 4096u
 #define TICK_MS    5u
@@ -171,9 +173,11 @@ static void skips_begin(uint64_t system_ms)
 {
     if (hot_any() || atomic_load_explicit(&sock.empty_asks, memory_order_relaxed) < QUIET_ASKS)
         return;
-    sock.round += ASK_ROUNDS_QUIET - 1; /* the next look asks */
+    const uint32_t skips = (sock.has_linked ? ASK_ROUNDS_QUIET : ASK_ROUNDS_FIRST) - 1;
+
+    sock.round += skips; /* the next look asks */
     atomic_store_explicit(&sock.skips_ms, system_ms, memory_order_relaxed);
-    atomic_store_explicit(&sock.skips, ASK_ROUNDS_QUIET - 1, memory_order_relaxed);
+    atomic_store_explicit(&sock.skips, skips, memory_order_relaxed);
 }
 
 static bool is_time_to_ask(uint64_t system_ms)

@@ -355,6 +355,7 @@ struct sock_state {
     uint32_t hot_next;
     uint32_t round;
     uint64_t looked_ms, asked_ms; /* by the system's clock */
+    bool has_linked;              /* there was a connection */
 
     /* Counters that people read. */
     _Atomic uint64_t breaks, strangers;

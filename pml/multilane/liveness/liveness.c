@@ -146,11 +146,9 @@ void lane_watch(struct lane *lane)
 /* The list of peers for progress. */
 
 struct liveness *_Atomic schedule_first;
+_Atomic bool schedule_begun;
 
-static struct {
-    opal_mutex_t lock; /* guards schedule_first; a leaf */
-    _Atomic bool begun;
-} schedule = {.lock = OPAL_MUTEX_STATIC_INIT};
+static opal_mutex_t schedule_lock = OPAL_MUTEX_STATIC_INIT; /* guards schedule_first; a leaf */
 _Atomic uint64_t active_time;
 
 void schedule_add(struct liveness *liveness)
@@ -159,7 +157,7 @@ void schedule_add(struct liveness *liveness)
      * is still set, that look comes after this. */
     if (atomic_load_explicit(&liveness->watched, memory_order_relaxed))
         return;
-    OPAL_THREAD_LOCK(&schedule.lock);
+    OPAL_THREAD_LOCK(&schedule_lock);
     /* Acquire, against the release in watch.c: that thread has read next_watched. */
     if (!atomic_load_explicit(&liveness->watched, memory_order_acquire)) {
         atomic_store_explicit(&liveness->watched, true, memory_order_relaxed);
@@ -167,31 +165,26 @@ void schedule_add(struct liveness *liveness)
         atomic_store_explicit(&schedule_first, liveness,
                               memory_order_relaxed); /* schedule_has_any */
     }
-    OPAL_THREAD_UNLOCK(&schedule.lock);
+    OPAL_THREAD_UNLOCK(&schedule_lock);
 }
 
 struct liveness *schedule_take(void)
 {
-    OPAL_THREAD_LOCK(&schedule.lock);
+    OPAL_THREAD_LOCK(&schedule_lock);
     struct liveness *all = atomic_load_explicit(&schedule_first, memory_order_relaxed);
     atomic_store_explicit(&schedule_first, NULL, memory_order_relaxed);
-    OPAL_THREAD_UNLOCK(&schedule.lock);
+    OPAL_THREAD_UNLOCK(&schedule_lock);
     return all;
 }
 
 void schedule_begin(void)
 {
-    atomic_store_explicit(&schedule.begun, true, memory_order_relaxed); /* schedule_has_begun */
-}
-
-bool schedule_has_begun(void)
-{
-    return atomic_load_explicit(&schedule.begun, memory_order_relaxed);
+    atomic_store_explicit(&schedule_begun, true, memory_order_relaxed);
 }
 
 void schedule_fini(void)
 {
-    atomic_init(&schedule.begun, false);
+    atomic_init(&schedule_begun, false);
     atomic_init(&schedule_first, NULL);
 }
 

@@ -88,7 +88,11 @@ static inline bool schedule_has_any(void)
 void schedule_fini(void);
 /* From now on progress looks, though none was added yet. */
 void schedule_begin(void);
-bool schedule_has_begun(void);
+extern _Atomic bool schedule_begun;
+static inline bool schedule_has_begun(void)
+{
+    return atomic_load_explicit(&schedule_begun, memory_order_relaxed);
+}
 
 /* --- notes between the two ends of a broken lane ---------------------------------------------- */
 
