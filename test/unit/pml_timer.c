@@ -269,15 +269,35 @@ static void what_follows_unseen_is_a_stream(void)
     CHECK(single->messages == 1 && !stream->messages, "the first message follows none");
     (void) send_one(BYTES, &handle);
     CHECK(single->messages == 1 && stream->messages == 1, "the second one follows the first");
-    peer_sequence_came(job_peer(1)); /* an answer */
-    (void) send_one(BYTES, &handle);
-    CHECK(single->messages == 2 && stream->messages == 1, "one after an answer follows none");
     standin_now_ns += 1000000000;
     (void) send_one(BYTES, &handle);
-    CHECK(single->messages == 3, "a second later all has arrived");
+    (void) send_one(BYTES, &handle);
+    CHECK(single->messages == 1 && stream->messages == 3, "a second later the next window begins");
+    for (int i = 1; i <= 2; i++) {
+        peer_sequence_came(job_peer(1)); /* an answer */
+        (void) send_one(BYTES, &handle);
+    }
+    CHECK(single->messages == 2 && stream->messages == 4, "the second after an answer is single");
     messages_are_seen(true);
     (void) send_one(BYTES, &handle);
-    CHECK(single->messages == 4, "what lies in a ring has arrived");
+    CHECK(single->messages == 3, "what lies in a ring has arrived");
+    job_end();
+}
+
+/* Windows of two: all four go by the plan for streams, and no span goes on over a pause. */
+static void a_window_goes_one_way(void)
+{
+    begin(2, 0);
+    struct wire_handle handle = {0};
+    for (int i = 0; i < 40; i++) {
+        job_peer(1)->under_way = i % 2;
+        bool is_timed = send_one(BYTES, &handle);
+        CHECK(i == 0 || !is_timed, "message %d ends a span", i);
+    }
+    job_peer(1)->under_way = 0;
+    CHECK(route_used(CLASS_CONTIGUOUS, BYTES)->messages == 1 &&
+              route_used(CLASS_STREAM, BYTES)->messages == 39,
+          "only the first one of all is single");
     job_end();
 }
 
@@ -305,8 +325,9 @@ static void in_a_stream_nine_messages_share_their_time(void)
     job_peer(1)->under_way = 0;
     job_forget();
     (void) send_one(BYTES, &handle);
+    (void) send_one(BYTES, &handle);
     CHECK(route_used(CLASS_CONTIGUOUS, BYTES)->messages == 1 &&
-              route_used(CLASS_STREAM, BYTES)->messages == 20,
+              route_used(CLASS_STREAM, BYTES)->messages == 21,
           "alone it goes by the other plan");
     job_end();
 }
@@ -560,6 +581,7 @@ int main(void)
     without_report_and_learning_nothing_is_timed();
     without_answers_others_are_timed();
     what_follows_unseen_is_a_stream();
+    a_window_goes_one_way();
     in_a_stream_nine_messages_share_their_time();
     a_plan_changes_where_another_way_is_faster();
     a_promise_that_is_not_kept_is_taken_back();

@@ -55,6 +55,7 @@ struct peer {
 
     _Atomic uint32_t under_way; /* send requests that have begun and not ended; relaxed: a hint */
     _Atomic uint64_t fills_until_ns; /* until when what was sent fills the lane; as heard_before */
+    _Atomic bool sent_behind;        /* the last message followed others; as heard_before */
 
     /* Bytes of copies of eager messages that no lane has handed over yet. */
     _Atomic uint64_t queued;

@@ -189,12 +189,24 @@ static bool is_ahead(const struct peer *peer, size_t bytes)
     return false;
 }
 
-static enum class_buffer as_stream(const struct outgoing *out, struct peer_class *class,
-                                   enum class_buffer buffer)
+static bool is_behind(const struct outgoing *out, struct peer_class *class)
 {
     bool follows = follows_unseen(out, class);
-    if (!follows && !peer_under_way(out->peer) && !is_ahead(out->peer, out->size))
-        return buffer;
+    return follows || peer_under_way(out->peer) || is_ahead(out->peer, out->size);
+}
+
+/* The first message of a window of a stream follows none, but goes the way of the others: two ways
+ * at once are slower than each. So one that follows none is a single one if the last did not follow
+ * any either. */
+static bool is_first_of_window(struct peer *peer, bool is_behind)
+{
+    bool was_behind = atomic_load_explicit(&peer->sent_behind, memory_order_relaxed);
+    atomic_store_explicit(&peer->sent_behind, is_behind, memory_order_relaxed);
+    return was_behind && !is_behind;
+}
+
+static enum class_buffer as_stream(enum class_buffer buffer)
+{
     return buffer == CLASS_CONTIGUOUS ? CLASS_STREAM
            : buffer == CLASS_PACKED   ? CLASS_STREAM_PACKED
                                       : buffer;
@@ -221,17 +233,19 @@ static bool is_timed(const struct outgoing *out, const struct peer_class *class,
 struct route *timer_route(struct outgoing *out, enum class_buffer asked)
 {
     struct peer_class *class = peer_class_now(out->peer);
-    enum class_buffer buffer = as_stream(out, class, asked);
+    bool follows = is_behind(out, class), is_first = is_first_of_window(out->peer, follows);
+    enum class_buffer buffer = follows || is_first ? as_stream(asked) : asked;
     struct route *route = class_route_at(class, buffer, out->size);
     struct tally *tally = &class->tally[buffer][learned_bucket(out->size)];
     uint64_t number = counter_add(&tally->messages, 1) + 1;
     struct route *of_span =
         OPAL_UNLIKELY(atomic_load_explicit(&timers.span.left, memory_order_relaxed))
-            ? span_next(out, class, route)
+            ? span_next(out, class, is_first ? NULL : route) /* the program may have computed */
             : NULL;
     if (of_span)
         route = of_span;
-    else if ((class->is_measured ||
+    else if (!is_first &&
+             (class->is_measured ||
               number >= atomic_load_explicit(&tally->timed_at, memory_order_relaxed)) &&
              is_timed(out, class, buffer)) {
         uint64_t between = messages_between(class, buffer, out->size, number);
