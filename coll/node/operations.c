@@ -101,19 +101,25 @@ static void *elements_in(const struct elements *elements, struct slot *slot)
     return slot->bytes - elements->gap;
 }
 
+/* What a rank has given; `own`: where this process has kept its own, or null. */
+static char *given_by(const node_module_t *node, const struct elements *elements, uint32_t rank,
+                      const void *own)
+{
+    return own && rank == node->me ? (char *) own
+                                   : elements_in(elements, turn_slot(&node->turns, rank));
+}
+
 /* From the last rank to the first: so what is not commutative is right, and sums are the same each
  * time, whichever process was the last. */
-static void elements_reduce(const struct elements *elements, size_t first, size_t count,
-                            const struct turns *turns, void *to)
+static void elements_reduce(const node_module_t *node, const struct elements *elements,
+                            size_t first, size_t count, const void *own, void *to)
 {
     ptrdiff_t at = (ptrdiff_t) first * elements->extent;
-    char *from = elements_in(elements, turn_slot(turns, turns->ranks - 1));
-    elements_copy(elements, count, from + at, (char *) to + at);
-    for (uint32_t rank = turns->ranks - 1; rank-- > 0;) {
-        from = elements_in(elements, turn_slot(turns, rank));
-        ompi_op_reduce(elements->op, from + at, (char *) to + at, (compat_count) count,
-                       elements->type);
-    }
+    uint32_t rank = node->turns.ranks - 1;
+    elements_copy(elements, count, given_by(node, elements, rank, own) + at, (char *) to + at);
+    while (rank-- > 0)
+        ompi_op_reduce(elements->op, given_by(node, elements, rank, own) + at, (char *) to + at,
+                       (compat_count) count, elements->type);
 }
 
 /* The part of `count` elements that belongs to this process. */
@@ -122,15 +128,16 @@ static void range_reduce(const node_module_t *node, const struct elements *eleme
     size_t ranks = node->turns.ranks, first = count * node->me / ranks;
     size_t end = count * (node->me + 1) / ranks;
     if (end > first)
-        elements_reduce(elements, first, end - first, &node->turns,
+        elements_reduce(node, elements, first, end - first, NULL,
                         elements_in(elements, turn_result_next(&node->turns)));
 }
 
+/* `from` null: the others need none of this process. */
 static int elements_give(node_module_t *node, const struct elements *elements, size_t count,
                          const void *from, int tag)
 {
     int status = node_wait_to_give(node, tag);
-    if (status == OMPI_SUCCESS)
+    if (status == OMPI_SUCCESS && from)
         elements_copy(elements, count, from,
                       elements_in(elements, turn_slot(&node->turns, node->me)));
     return status;
@@ -207,9 +214,11 @@ static int give_turn(node_module_t *node, const struct elements *elements, size_
 static int reduce_turn(node_module_t *node, const struct elements *elements, size_t count,
                        const void *from, void *to, bool is_root)
 {
-    int status = give_turn(node, elements, count, from, is_root, MCA_COLL_BASE_TAG_REDUCE);
+    const void *own = is_root && from != to ? from : NULL; /* in place it would be overwritten */
+    int status =
+        give_turn(node, elements, count, own ? NULL : from, is_root, MCA_COLL_BASE_TAG_REDUCE);
     if (is_root && status == OMPI_SUCCESS)
-        elements_reduce(elements, 0, count, &node->turns, to);
+        elements_reduce(node, elements, 0, count, own, to);
     return status;
 }
 
@@ -223,7 +232,7 @@ static int allreduce_turn(node_module_t *node, const struct elements *elements, 
     if (turn_arrive(&node->turns, node->me)) {
         status = node_all_call_this(node);
         if (status == OMPI_SUCCESS) {
-            elements_reduce(elements, 0, count, &node->turns, result);
+            elements_reduce(node, elements, 0, count, NULL, result);
             publish(node);
         }
     } else {
@@ -315,30 +324,53 @@ static bool gets(const node_module_t *node, const struct exchange *exchange)
     return exchange->root < 0 || exchange->root == (int) node->me;
 }
 
+/* A piece of what the others get. */
+static void blocks_write(const node_module_t *node, const struct exchange *exchange,
+                         const struct blocks *blocks, size_t at, size_t length)
+{
+    unsigned char *slot = turn_slot(&node->turns, node->me)->bytes;
+    const unsigned char *sent = blocks->sent.bytes + at;
+    if (!exchange->is_for_each && exchange->root != (int) node->me)
+        memcpy(slot, sent, length);
+    for (uint32_t rank = 0; exchange->is_for_each && rank < node->turns.ranks; rank++)
+        if (rank != node->me)
+            memcpy(slot + rank * length, sent + rank * blocks->bytes, length);
+}
+
+/* The same piece of what this process gets; its own comes from its own memory. */
+static void blocks_read(const node_module_t *node, const struct exchange *exchange,
+                        const struct blocks *blocks, size_t at, size_t length)
+{
+    uint32_t mine = exchange->is_for_each ? node->me : 0;
+    for (uint32_t rank = 0; rank < node->turns.ranks; rank++) {
+        const unsigned char *from = turn_slot(&node->turns, rank)->bytes + mine * length;
+        unsigned char *to = blocks->received.bytes + rank * blocks->bytes + at;
+        if (rank == node->me)
+            from = blocks->sent.bytes + mine * blocks->bytes + at;
+        if (from != to)
+            memcpy(to, from, length);
+    }
+}
+
 /* Piece by piece; in the slot of the one behind each other, in the order of the others where each
  * gets something of its own. */
 static int exchange_blocks(node_module_t *node, const struct exchange *exchange,
                            const struct blocks *blocks)
 {
     const struct turns *turns = &node->turns;
-    uint32_t parts = exchange->is_for_each ? turns->ranks : 1;
-    uint32_t mine = exchange->is_for_each ? node->me : 0;
-    size_t block = blocks->bytes, each = turns->slot_bytes / parts;
+    size_t block = blocks->bytes;
+    size_t each = exchange->is_for_each ? turns->slot_bytes / turns->ranks : turns->slot_bytes;
     int status = OMPI_SUCCESS;
     for (size_t at = 0, length; at < block && status == OMPI_SUCCESS; at += length) {
         length = lesser(block - at, each);
         status = node_wait_to_give(node, exchange->tag);
         if (status != OMPI_SUCCESS)
             return status;
-        unsigned char *slot = turn_slot(turns, node->me)->bytes;
-        for (uint32_t i = 0; i < parts; i++)
-            memcpy(slot + i * length, blocks->sent.bytes + i * block + at, length);
+        blocks_write(node, exchange, blocks, at, length);
         status = exchange->root < 0 ? arrive_and_meet(node, exchange->tag)
                                     : arrive_and_wait(node, gets(node, exchange), exchange->tag);
-        uint32_t ranks = gets(node, exchange) && status == OMPI_SUCCESS ? turns->ranks : 0;
-        for (uint32_t rank = 0; rank < ranks; rank++)
-            memcpy(blocks->received.bytes + rank * block + at,
-                   turn_slot(turns, rank)->bytes + mine * length, length);
+        if (gets(node, exchange) && status == OMPI_SUCCESS)
+            blocks_read(node, exchange, blocks, at, length);
         node->turns.turn++;
     }
     return status;
