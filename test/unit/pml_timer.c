@@ -284,20 +284,34 @@ static void what_follows_unseen_is_a_stream(void)
     job_end();
 }
 
-/* Windows of two: all four go by the plan for streams, and no span goes on over a pause. */
-static void a_window_goes_one_way(void)
+/* Windows with pauses between them: all but the first message go by the plan for streams, and what
+ * is timed is a whole window, so no pause. */
+static void a_window_goes_one_way(int length)
 {
     begin(2, 0);
-    struct wire_handle handle = {0};
-    for (int i = 0; i < 40; i++) {
-        job_peer(1)->under_way = i % 2;
-        bool is_timed = send_one(BYTES, &handle);
-        CHECK(i == 0 || !is_timed, "message %d ends a span", i);
+    class_now()->placement = PROFILE_NODE;
+    struct wire_handle handle = {0}, last = {0};
+    uint64_t began_ns = 0;
+    int asked = 0;
+    for (int i = 0; i < 40 * length; i++) {
+        standin_now_ns += 10;
+        job_peer(1)->under_way = i % length > 0;
+        began_ns = i % length == 0 ? standin_now_ns : began_ns;
+        if (!send_one(BYTES, &handle) || i == 0)
+            continue;
+        CHECK(i % length == length - 1, "message %d of windows of %d asks", i, length);
+        last = handle;
+        asked++;
+        standin_now_ns += 100000;
+        answer(1, last, began_ns + 700 * (uint64_t) length);
     }
     job_peer(1)->under_way = 0;
+    CHECK(asked > 0, "windows of %d are timed", length);
     CHECK(route_used(CLASS_CONTIGUOUS, BYTES)->messages == 1 &&
-              route_used(CLASS_STREAM, BYTES)->messages == 39,
+              route_used(CLASS_STREAM, BYTES)->messages == 40u * (unsigned) length - 1,
           "only the first one of all is single");
+    double seconds = seen_s(route_used(CLASS_STREAM, BYTES), BYTES);
+    CHECK(fabs(seconds / 700e-9 - 1) < 1e-3, "%g s a message of windows of %d", seconds, length);
     job_end();
 }
 
@@ -581,7 +595,9 @@ int main(void)
     without_report_and_learning_nothing_is_timed();
     without_answers_others_are_timed();
     what_follows_unseen_is_a_stream();
-    a_window_goes_one_way();
+    a_window_goes_one_way(2);
+    a_window_goes_one_way(5);
+    a_window_goes_one_way(9);
     in_a_stream_nine_messages_share_their_time();
     a_plan_changes_where_another_way_is_faster();
     a_promise_that_is_not_kept_is_taken_back();

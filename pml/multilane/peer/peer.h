@@ -55,7 +55,8 @@ struct peer {
 
     _Atomic uint32_t under_way; /* send requests that have begun and not ended; relaxed: a hint */
     _Atomic uint64_t fills_until_ns; /* until when what was sent fills the lane; as heard_before */
-    _Atomic bool sent_behind;        /* the last message followed others; as heard_before */
+    /* Messages of the window under way, and of the one before; as heard_before. */
+    _Atomic uint32_t in_window, last_window;
 
     /* Bytes of copies of eager messages that no lane has handed over yet. */
     _Atomic uint64_t queued;

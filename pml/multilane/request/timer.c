@@ -21,7 +21,8 @@
 /* Where a message takes much longer than its answer, plans follow a machine that changes sooner. */
 #define EVERY_LARGE_BYTES (UINT64_C(256) << 10)
 
-/* From the first message of a stream that is timed to the last one. */
+/* From the first message of a stream that is timed to the last one, where windows are longer: of a
+ * shorter one all are timed. */
 #define SPAN_MESSAGES 8u
 
 struct timer {
@@ -117,19 +118,29 @@ static struct route *message_time(struct outgoing *out, struct peer_class *class
     return chosen;
 }
 
-static struct route *span_begin(struct outgoing *out, struct peer_class *class, struct route *route,
-                                uint64_t between)
+/* Messages of a span behind its first one; 0: none begins here. Most windows have few messages, so
+ * one like the last is a span as a whole; of a longer one, or one of unknown length, a part is. */
+static uint32_t span_length(const struct peer *peer, bool is_first)
 {
-    struct route *chosen = learning_route(class, route, out->size, between, SPAN_MESSAGES);
+    uint32_t last_window = atomic_load_explicit(&peer->last_window, memory_order_relaxed);
+    if (last_window > 1 && last_window <= SPAN_MESSAGES + 1)
+        return is_first ? last_window - 1 : 0;
+    return is_first ? 0 : SPAN_MESSAGES;
+}
+
+static struct route *span_begin(struct outgoing *out, struct peer_class *class, struct route *route,
+                                uint64_t between, uint32_t length)
+{
+    struct route *chosen = learning_route(class, route, out->size, between, length);
     OPAL_THREAD_LOCK(&timers.lock);
     struct span *span = &timers.span;
     span->peer = out->peer;
     span->planned = route;
     span->route = chosen;
     span->bucket = learned_bucket(out->size);
-    span->messages = 1 + SPAN_MESSAGES + peer_under_way(out->peer);
+    span->messages = 1 + length + peer_under_way(out->peer);
     span->since_ns = clock_now_ns();
-    atomic_store_explicit(&span->left, SPAN_MESSAGES, memory_order_relaxed);
+    atomic_store_explicit(&span->left, length, memory_order_relaxed);
     OPAL_THREAD_UNLOCK(&timers.lock);
     return chosen;
 }
@@ -200,9 +211,11 @@ static bool is_behind(const struct outgoing *out, struct peer_class *class)
  * any either. */
 static bool is_first_of_window(struct peer *peer, bool is_behind)
 {
-    bool was_behind = atomic_load_explicit(&peer->sent_behind, memory_order_relaxed);
-    atomic_store_explicit(&peer->sent_behind, is_behind, memory_order_relaxed);
-    return was_behind && !is_behind;
+    uint32_t in_window = atomic_load_explicit(&peer->in_window, memory_order_relaxed);
+    if (!is_behind)
+        atomic_store_explicit(&peer->last_window, in_window, memory_order_relaxed);
+    atomic_store_explicit(&peer->in_window, is_behind ? in_window + 1 : 1, memory_order_relaxed);
+    return !is_behind && in_window > 1;
 }
 
 static enum class_buffer as_stream(enum class_buffer buffer)
@@ -235,6 +248,8 @@ struct route *timer_route(struct outgoing *out, enum class_buffer asked)
     struct peer_class *class = peer_class_now(out->peer);
     bool follows = is_behind(out, class), is_first = is_first_of_window(out->peer, follows);
     enum class_buffer buffer = follows || is_first ? as_stream(asked) : asked;
+    bool is_stream = class_is_stream(buffer);
+    uint32_t span = is_stream ? span_length(out->peer, is_first) : 0;
     struct route *route = class_route_at(class, buffer, out->size);
     struct tally *tally = &class->tally[buffer][learned_bucket(out->size)];
     uint64_t number = counter_add(&tally->messages, 1) + 1;
@@ -244,7 +259,7 @@ struct route *timer_route(struct outgoing *out, enum class_buffer asked)
             : NULL;
     if (of_span)
         route = of_span;
-    else if (!is_first &&
+    else if ((span > 0 || !is_stream) &&
              (class->is_measured ||
               number >= atomic_load_explicit(&tally->timed_at, memory_order_relaxed)) &&
              is_timed(out, class, buffer)) {
@@ -254,8 +269,8 @@ struct route *timer_route(struct outgoing *out, enum class_buffer asked)
             plan_again(class, buffer);
             route = class_route_at(class, buffer, out->size);
         }
-        route = class_is_stream(buffer) ? span_begin(out, class, route, between)
-                                        : message_time(out, class, route, between);
+        route = is_stream ? span_begin(out, class, route, between, span)
+                          : message_time(out, class, route, between);
     }
     (void) route_count(route, out->size);
     return route;
