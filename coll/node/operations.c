@@ -9,7 +9,9 @@
 /* In MPI_Alltoall each pair has bytes of its own, which messages copy once and an area twice: above
  * this messages are faster. */
 #define ALLTOALL_BYTES_MAX 16384u
-/* Turns from which on a reduction is divided among all. */
+/* A reduction is divided among all from so many bytes for each of them, or so many turns, on. Each
+ * then runs once more, which costs more where there are many. */
+#define RANGES_BYTES 16384u
 #define RANGES_TURNS 4u
 
 /* Not inlined, so that goes_by_area can be. */
@@ -264,6 +266,13 @@ static int allreduce_by_ranges(node_module_t *node, const struct elements *eleme
     return OMPI_SUCCESS;
 }
 
+static bool is_divided(const node_module_t *node, const struct elements *elements, size_t count)
+{
+    size_t bytes = count * (size_t) elements->extent;
+    return !node->turns.is_short && (bytes >= RANGES_BYTES * (size_t) node->turns.ranks ||
+                                     count > (RANGES_TURNS - 1) * elements->each);
+}
+
 /* `root` -1: all get the result. */
 static int reduce(node_module_t *node, const struct elements *elements, size_t count,
                   const void *from, void *to, int root)
@@ -272,7 +281,7 @@ static int reduce(node_module_t *node, const struct elements *elements, size_t c
     if (from == MPI_IN_PLACE)
         from = to;
     node->turns.is_short = elements->span + (count - 1) * (size_t) elements->extent <= SHORT_BYTES;
-    if (root < 0 && count > (RANGES_TURNS - 1) * elements->each)
+    if (root < 0 && is_divided(node, elements, count))
         return allreduce_by_ranges(node, elements, count, from, to);
     for (size_t done = 0, now; done < count && status == OMPI_SUCCESS; done += now) {
         ptrdiff_t at = (ptrdiff_t) done * elements->extent;
