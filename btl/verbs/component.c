@@ -10,6 +10,7 @@
 #include "common/compat/modex.h"
 #include "common/compat/named.h"
 #include "common/lane/host.h"
+#include "btl/verbs/library.h"
 #include "btl/verbs/route.h"
 
 /* So long works under way may take to end when the module ends; their receivers may have ended. */
@@ -132,9 +133,23 @@ static bool leaves_node(void)
 
 /* --- beginning --- */
 
+static bool library_open(void)
+{
+    struct model_error why;
+
+    if (!verbs_library_wanted())
+        VERBS_VERBOSE(
+            "no lane, since this node has no RDMA device (/sys/class/infiniband is empty)");
+    else if (verbs_library_open(&why))
+        return true;
+    else
+        VERBS_SAY("no lane: %s. Other lanes are used, if there are any.", why.text);
+    return false;
+}
+
 static bool begin(void)
 {
-    if (!param_check(&mca_btl_verbs_component.btl_version, params))
+    if (!param_check(&mca_btl_verbs_component.btl_version, params) || !library_open())
         return false;
     verbs.pair_rule.pairing = (enum choice_pairing) verbs.pairing.number;
     verbs.pair_rule.routes = verbs_route_leaves_by;

@@ -611,8 +611,8 @@ void verbs_device_open_all(const mca_btl_base_module_t *model)
             }
     }
     if (count == 0)
-        VERBS_VERBOSE("no lane, since this node has no RDMA device "
-                      "(/sys/class/infiniband is empty or its driver's library is not installed)");
+        VERBS_VERBOSE("no lane, since this node has no RDMA device for which libibverbs has a "
+                      "driver's library");
     else if (verbs.module_count == 0 && !listed && refusal[0] == '\0')
         VERBS_SAY("btl_verbs_devices is \"%s\", which matches none of %s; other lanes are used, if "
                   "there are any.",

@@ -40,8 +40,9 @@ libmultilane_verbs_la_SOURCES = \
 	btl/verbs/verbs.h \
 	btl/verbs/work.c
 libmultilane_verbs_la_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
-mca_btl_verbs_la_SOURCES = btl/verbs/component.c
+# Not linked with libibverbs, which library.c opens.
+mca_btl_verbs_la_SOURCES = btl/verbs/component.c btl/verbs/library.c btl/verbs/library.h
 mca_btl_verbs_la_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
-mca_btl_verbs_la_LDFLAGS = $(COMPONENT_LDFLAGS) $(VERBS_LDFLAGS)
-mca_btl_verbs_la_LIBADD = libmultilane_verbs.la $(COMPONENT_LIBADD) $(VERBS_LIBS) $(OPAL_LIBS)
+mca_btl_verbs_la_LDFLAGS = $(COMPONENT_LDFLAGS)
+mca_btl_verbs_la_LIBADD = libmultilane_verbs.la $(COMPONENT_LIBADD) $(OPAL_LIBS)
 endif

@@ -343,6 +343,15 @@ test_unit_verbs_peer_SOURCES = test/unit/verbs_peer.c
 test_unit_verbs_peer_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
 test_unit_verbs_peer_LDADD = libmultilane_verbs.la $(PML_TEST_LDADD)
 
+# Where it opens libibverbs. In a folder without it a library of another name takes its place.
+if BUILD_VERBS
+check_PROGRAMS += test/unit/verbs_library
+TESTS += test/unit/verbs_library
+endif
+test_unit_verbs_library_SOURCES = test/unit/verbs_library.c btl/verbs/library.c
+test_unit_verbs_library_CPPFLAGS = $(AM_CPPFLAGS) $(VERBS_CPPFLAGS)
+test_unit_verbs_library_LDADD = libmultilane_common.la -ldl
+
 # The stand-in that its jobs run over without a device.
 if BUILD_VERBS
 check_PROGRAMS += test/unit/verbs_strict

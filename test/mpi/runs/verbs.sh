@@ -34,9 +34,33 @@ verbs_refuses() {
     if [ -z "$(ls /sys/class/infiniband 2>/dev/null)" ]; then
         mpi_says verbs.no-device 'btl/verbs: no lane, since this node has no RDMA device' \
             2 $other --mca btl_base_verbose 10 -- ring
+        check "${prefix}verbs.not-loaded" libibverbs_stays_out $other
     else
         skip "${prefix}verbs.no-device" "this node has an RDMA device"
+        skip "${prefix}verbs.not-loaded" "this node has an RDMA device"
     fi
+    broken_library check "${prefix}verbs.no-library" output_of 0 \
+        'btl/verbs: no lane: .*libibverbs.so.1: .*Other lanes are used' 2 $other -- ring
+}
+
+# No process of a job loads libibverbs where no device is.
+libibverbs_stays_out() {
+    local loads=$build/loads
+    rm -f "$loads".*
+    LD_DEBUG=files LD_DEBUG_OUTPUT=$loads mpirun_run 2 "$@" -- ring &&
+        grep -l 'calling init: .*/mca_btl_verbs.so' "$loads".* &&
+        ! grep 'calling init: .*/libibverbs.so' $(grep -l 'calling init: .*/mca_btl_verbs.so' "$loads".*)
+}
+
+# The call that follows, where the kernel shows a device and the file of libibverbs is no library.
+broken_library() {
+    local folder status
+    folder=$(mktemp -d)
+    mkdir -p "$folder/class/infiniband/mlx5_0" && echo "no library" >"$folder/libibverbs.so.1" || return 1
+    SYSFS_PATH=$folder LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$@"
+    status=$?
+    rm -rf "$folder"
+    return $status
 }
 
 # --- over the strict stand-in -------------------------------------------------
