@@ -44,14 +44,32 @@ static void tables_fill(void)
 }
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #define BY_INSTRUCTION       __attribute__((target("sse4.2")))
 #define FEED_8(state, bytes) (uint32_t) _mm_crc32_u64(state, bytes)
 #define FEED_1(state, byte)  _mm_crc32_u8(state, byte)
 
+/* Asked where sums are wanted. __builtin_cpu_supports would ask for all that a processor can, and
+ * where each component is loaded; in a virtual machine each question takes tens of microseconds. */
 static bool has_instruction(void)
 {
-    return __builtin_cpu_supports("sse4.2");
+    unsigned eax, ebx, ecx, edx;
+
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_SSE4_2);
+}
+
+/* The processor's word, and the system's that it keeps these registers. */
+#define KEPT_AVX512 0xe6u
+
+__attribute__((target("xsave"))) static bool has_folding(void)
+{
+    unsigned eax, ebx, ecx, edx;
+
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_OSXSAVE) &&
+           (_xgetbv(0) & KEPT_AVX512) == KEPT_AVX512 &&
+           __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (ebx & bit_AVX512F) &&
+           (ecx & bit_VPCLMULQDQ);
 }
 /* An older clang knows the instruction only where all of the program may use it. */
 #elif defined(__aarch64__) && defined(__linux__) &&                                                \
@@ -222,7 +240,7 @@ void crc32c_begin(void)
 #endif
 #if defined(__x86_64__)
     moves_fill();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq")) {
+    if (has_folding()) {
         crc32c = by_folding;
         crc32c_copy = copy_by_folding;
     }
