@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/memory/host_only.h"
+#include "common/memory/loaded.h"
 #include "common/memory/other_devices.h"
 #include "common/model/error.h"
 
@@ -106,23 +107,23 @@ static bool node_has_devices(void)
 static const char name[] = "libcuda.so.1";
 static const char no_device[] = "this node has no CUDA device (no /dev/nvidiactl)";
 
+static bool is_expected(void)
+{
+    return node_has_devices() || loaded_library("libcuda.so"); /* the program has it already */
+}
+
 const char *driver_expected(void)
 {
-    void *library = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
-    if (library)
-        dlclose(library);
-    return library || node_has_devices() ? "" : no_device;
+    return is_expected() ? "" : no_device;
 }
 
 static void driver_find(void)
 {
-    void *library = dlopen(name, RTLD_NOW | RTLD_NOLOAD); /* the program has it already */
-    if (!library && !node_has_devices()) {
+    if (!is_expected()) {
         model_fail(&why, "%s", no_device);
         return;
     }
-    if (!library)
-        library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         const char *error = dlerror();
         model_fail(&why, "the CUDA driver cannot be loaded: %s", error ? error : name);

@@ -152,7 +152,7 @@ driver_result kernels_ready(struct copier *copier)
 void kernels_close(void)
 {
     pthread_mutex_lock(&kernels.lock);
-    for (int i = 0; i < COPIERS_MAX; i++) {
+    for (int i = 0; driver_is_loaded && i < COPIERS_MAX; i++) {
         struct loaded *loaded = &kernels.of[i];
         if (loaded->module && copier_enter(loaded->copier) == DRIVER_SUCCESS) {
             driver.module_unload(loaded->module);

@@ -5,6 +5,7 @@ libmultilane_common_la_SOURCES += \
 	common/memory/device_measure.c common/memory/device_measure.h \
 	common/memory/driver.c common/memory/driver.h \
 	common/memory/kernels.c common/memory/kernels.h \
+	common/memory/loaded.c common/memory/loaded.h \
 	common/memory/memory.c common/memory/memory.h \
 	common/memory/host_only.c common/memory/host_only.h \
 	common/memory/other_devices.c common/memory/other_devices.h \

@@ -2,10 +2,10 @@
 /* Looks for the libraries of devices other than CUDA's, and for their files. */
 #include "common/memory/other_devices.h"
 
-#include <link.h>
 #include <stddef.h>
-#include <string.h>
 #include <unistd.h>
+
+#include "common/memory/loaded.h"
 
 bool other_devices_possible;
 
@@ -14,36 +14,16 @@ static const struct library {
 } hip = {"libamdhip64.so", "HIP (libamdhip64)"},
   level_zero = {"libze_loader.so", "Level Zero (libze_loader)"};
 
-struct search {
-    const struct library *wanted;
-    bool is_found;
-};
-
-static int object_check(struct dl_phdr_info *object, size_t size, void *context)
-{
-    struct search *search = context;
-    const char *file = strrchr(object->dlpi_name, '/');
-
-    file = file ? file + 1 : object->dlpi_name;
-    search->is_found = strncmp(file, search->wanted->file, strlen(search->wanted->file)) == 0;
-    return search->is_found;
-}
-
-static bool is_loaded(const struct library *library)
-{
-    struct search search = {.wanted = library};
-
-    dl_iterate_phdr(object_check, &search);
-    return search.is_found;
-}
-
 void other_devices_find(void)
 {
-    other_devices_possible = access("/dev/kfd", F_OK) == 0 || is_loaded(&hip) ||
-                             (access("/dev/dri/renderD128", F_OK) == 0 && is_loaded(&level_zero));
+    other_devices_possible =
+        access("/dev/kfd", F_OK) == 0 || loaded_library(hip.file) ||
+        (access("/dev/dri/renderD128", F_OK) == 0 && loaded_library(level_zero.file));
 }
 
 const char *other_devices_library(void)
 {
-    return is_loaded(&hip) ? hip.name : is_loaded(&level_zero) ? level_zero.name : NULL;
+    return loaded_library(hip.file)          ? hip.name
+           : loaded_library(level_zero.file) ? level_zero.name
+                                             : NULL;
 }
