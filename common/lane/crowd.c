@@ -88,6 +88,28 @@ static pid_t launcher_find(void)
     return pid;
 }
 
+/* What does not change while a process starts. To read it takes forty system calls: the component
+ * that asks first reads it for all, since the dynamic linker binds this name to the first one's. By
+ * the thread that starts MPI. */
+struct crowd_start {
+    bool is_found;
+    pid_t parent; /* of the process then: of a child of fork() it is another one */
+    pid_t launcher;
+    double quota; /* of processors */
+};
+extern struct crowd_start multilane_crowd_start;
+__attribute__((visibility("default"), weak)) struct crowd_start multilane_crowd_start;
+
+static struct crowd_start start_find(void)
+{
+    const pid_t parent = getppid();
+
+    if (!multilane_crowd_start.is_found || multilane_crowd_start.parent != parent)
+        multilane_crowd_start =
+            (struct crowd_start){true, parent, launcher_find(), cgroup_processors(NULL, NULL)};
+    return multilane_crowd_start;
+}
+
 /* All processes of the launcher: where they are bound, each has processors of its own. Where some
  * are not found, or not started yet, what the launcher may run on stands for them. */
 static void neighbours_add(struct processors *found, pid_t launcher, uint32_t processes)
@@ -133,14 +155,13 @@ static double processors_now(pid_t launcher, uint32_t processes)
 double crowd_processors(uint32_t processes)
 {
     const struct timespec pause = {0, PAUSE_NS};
-    const pid_t launcher = launcher_find();
-    double quota = cgroup_processors(NULL, NULL);
-    double enough = fmin(fmin(quota, processors_now(launcher, 0)), processes);
-    double most = processors_now(launcher, processes);
+    const struct crowd_start start = start_find();
+    double enough = fmin(fmin(start.quota, processors_now(start.launcher, 0)), processes);
+    double most = processors_now(start.launcher, processes);
 
     for (int look = 1; look < LOOKS && most < enough; look++) {
         nanosleep(&pause, NULL);
-        most = fmax(most, processors_now(launcher, processes));
+        most = fmax(most, processors_now(start.launcher, processes));
     }
-    return fmin(most, quota);
+    return fmin(most, start.quota);
 }

@@ -274,7 +274,8 @@ void staging_fini(void)
     copiers_check();
     for (uint8_t pool = 0; pool < POOLS; pool++)
         pool_free(pool);
-    memset(staging.queues, 0, sizeof(staging.queues));
+    /* Only those: to write to all is to touch all their memory, in each process. */
+    memset(staging.queues, 0, staging.used * sizeof(staging.queues[0]));
     staging.used = 0;
     atomic_init(&staging.under_way, 0);
     packers_close();

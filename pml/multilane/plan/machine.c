@@ -63,20 +63,28 @@ static void look_around(const struct fingerprint *here)
                  "no profile of this machine; mpirun -n 2 multilane-calibrate makes one");
 }
 
+/* To read it of the kernel takes a while, so once. */
+static const struct fingerprint *here(void)
+{
+    static struct fingerprint found;
+
+    if (!found.processors[0])
+        fingerprint_take(version_built, &found);
+    return &found;
+}
+
 void used_profile_load(void)
 {
-    struct fingerprint here;
     const char *name = parameters.profile;
     if (measured.looked)
         return;
     measured.looked = true;
-    fingerprint_take(version_built, &here);
     if (!name || strcmp(name, "auto") == 0) {
-        look_around(&here);
+        look_around(here());
     } else if (strcmp(name, "none") == 0) {
         snprintf(measured.story, sizeof(measured.story),
                  "no profile: pml_multilane_profile is none");
-    } else if (take(name, &here) == PROFILE_ABSENT) { /* a user that names a file wants it */
+    } else if (take(name, here()) == PROFILE_ABSENT) { /* a user that names a file wants it */
         model_fail(&measured.complaint, "pml_multilane_profile: %.200s: there is no such file",
                    name);
     }
@@ -123,12 +131,10 @@ static struct {
 
 void used_history_load(void)
 {
-    struct fingerprint here;
     snprintf(used.story, sizeof(used.story), "nothing from earlier jobs");
     if (!parameters.learn || (parameters.profile && strcmp(parameters.profile, "none") == 0))
         return;
-    fingerprint_take(version_built, &here);
-    history_path(&here, used.path);
+    history_path(here(), used.path);
     history_read(used.path, &used.before);
     uint32_t starts = 0;
     for (uint32_t kind = 0; kind < HISTORY_KINDS; kind++)
