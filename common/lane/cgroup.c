@@ -13,20 +13,20 @@
 
 #define PATH_BYTES 1024
 
-/* What a controller limits, and how one group says it. */
+/* What a controller limits, and how one group says it in version 1 or 2. */
 struct limit {
     const char *controller;
-    double (*of_group)(const char *folder);
+    double (*of_group)(const char *folder, int version);
 };
 
-/* Version 2 has one file, version 1 another one; any word but a number is no limit. */
-static double memory_of_group(const char *folder)
+/* Any word but a number is no limit. */
+static double memory_of_group(const char *folder, int version)
 {
     char text[64];
     unsigned long long bytes;
 
-    if (kernel_text(text, sizeof(text), "%s/memory.max", folder) < 0)
-        (void) kernel_text(text, sizeof(text), "%s/memory.limit_in_bytes", folder);
+    (void) kernel_text(text, sizeof(text), "%s/%s", folder,
+                       version == 2 ? "memory.max" : "memory.limit_in_bytes");
     return sscanf(text, "%llu", &bytes) == 1 ? (double) bytes : INFINITY;
 }
 
@@ -39,13 +39,15 @@ static double quota_parse(const char *quota, const char *period)
 }
 
 /* Version 2 has one file, version 1 two. */
-static double quota_of_group(const char *folder)
+static double quota_of_group(const char *folder, int version)
 {
     char text[64], period[64];
 
-    if (kernel_text(text, sizeof(text), "%s/cpu.max", folder) >= 0)
+    if (version == 2) {
+        (void) kernel_text(text, sizeof(text), "%s/cpu.max", folder);
         return quota_parse(text, text + strcspn(text, " "));
-    if (kernel_text(text, sizeof(text), "%s/cpu.cfs_quota_us", folder) < 0)
+    }
+    if (kernel_text(text, sizeof(text), "%s/cpu.cfs_quota_us", folder) < 0 || text[0] == '-')
         return INFINITY;
     (void) kernel_text(period, sizeof(period), "%s/cpu.cfs_period_us", folder);
     return quota_parse(text, period);
@@ -53,7 +55,8 @@ static double quota_of_group(const char *folder)
 
 /* Of the group `mount``group` and all above it, to the mount itself: a container often has only
  * that one, and sees a name that leads nowhere here. */
-static double least_of_levels(const struct limit *limit, const char *mount, const char *group)
+static double least_of_levels(const struct limit *limit, int version, const char *mount,
+                              const char *group)
 {
     char folder[PATH_BYTES];
     size_t top = strlen(mount);
@@ -62,7 +65,7 @@ static double least_of_levels(const struct limit *limit, const char *mount, cons
     if (snprintf(folder, sizeof(folder), "%s%s", mount, group) >= (int) sizeof(folder))
         folder[top] = '\0';
     for (;;) {
-        least = fmin(least, limit->of_group(folder));
+        least = fmin(least, limit->of_group(folder, version));
         char *slash = strrchr(folder, '/');
         if (strlen(folder) <= top || !slash || slash < folder + top)
             return least;
@@ -81,15 +84,15 @@ static double least_of_line(const struct limit *limit, char *line, const char *m
     *group++ = '\0';
     list++;
     if (*list == '\0')
-        return least_of_levels(limit, mount, group);
+        return least_of_levels(limit, 2, mount, group);
     if (!text_list_has(list, limit->controller))
         return INFINITY;
     snprintf(place, sizeof(place), "%s/%s", mount, list);
-    double named = least_of_levels(limit, place, group);
+    double named = least_of_levels(limit, 1, place, group);
     if (strcmp(list, limit->controller) == 0)
         return named;
     snprintf(place, sizeof(place), "%s/%s", mount, limit->controller);
-    return fmin(named, least_of_levels(limit, place, group));
+    return fmin(named, least_of_levels(limit, 1, place, group));
 }
 
 static double least_of(const struct limit *limit, const char *groups, const char *mount)

@@ -28,7 +28,7 @@ struct last_cache last_cache_find(const char *cpus, int processor)
     unsigned long long kibibytes;
     unsigned level;
 
-    for (int index = 0; index < CACHES && cache.bytes == 0; index++) {
+    for (int index = CACHES - 1; index >= 0 && cache.bytes == 0; index--) { /* from the outermost */
         snprintf(folder, sizeof(folder), "%s/cpu%d/cache/index%d", cpus, processor, index);
         if (!kernel_line(line, sizeof(line), "%s/level", folder) ||
             sscanf(line, "%u", &level) != 1 || level != LEVEL ||
