@@ -104,25 +104,21 @@ static bool node_has_devices(void)
     return false;
 }
 
-static const char name[] = "libcuda.so.1";
 static const char no_device[] = "this node has no CUDA device (no /dev/nvidiactl)";
-
-static bool is_expected(void)
-{
-    return node_has_devices() || loaded_library("libcuda.so"); /* the program has it already */
-}
 
 const char *driver_expected(void)
 {
-    return is_expected() ? "" : no_device;
+    return library_loaded("libcuda.so") || node_has_devices() ? "" : no_device;
 }
 
 static void driver_find(void)
 {
-    if (!is_expected()) {
+    const char *loaded = library_loaded("libcuda.so"); /* the program has it already */
+    if (!loaded && !node_has_devices()) {
         model_fail(&why, "%s", no_device);
         return;
     }
+    const char *name = loaded ? loaded : "libcuda.so.1";
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         const char *error = dlerror();

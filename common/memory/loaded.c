@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Goes through the libraries that this process has loaded. */
+/* Goes through what the dynamic linker has loaded. */
 #include "common/memory/loaded.h"
 
 #include <link.h>
@@ -7,24 +7,22 @@
 #include <string.h>
 
 struct search {
-    const char *file;
-    bool is_found;
+    const char *wanted, *found;
 };
 
 static int object_check(struct dl_phdr_info *object, size_t size, void *context)
 {
     struct search *search = context;
     const char *file = strrchr(object->dlpi_name, '/');
-
     file = file ? file + 1 : object->dlpi_name;
-    search->is_found = strncmp(file, search->file, strlen(search->file)) == 0;
-    return search->is_found;
+    if (strncmp(file, search->wanted, strlen(search->wanted)) == 0)
+        search->found = object->dlpi_name;
+    return search->found != NULL;
 }
 
-bool loaded_library(const char *file)
+const char *library_loaded(const char *file)
 {
-    struct search search = {.file = file};
-
+    struct search search = {.wanted = file};
     dl_iterate_phdr(object_check, &search);
-    return search.is_found;
+    return search.found;
 }

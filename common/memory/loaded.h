@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which libraries this process has loaded. */
+/* Finds out which libraries this process has already. */
 #ifndef COMMON_MEMORY_LOADED_H
 #define COMMON_MEMORY_LOADED_H
 
-#include <stdbool.h>
-
-/* One whose file's name begins so. Unlike dlopen, which looks through all folders of libraries,
- * with a hundred system calls, before it says that one is not loaded. */
-bool loaded_library(const char *file);
+/* The path of the one whose file name begins so; null: there is none. Looks at no file, where
+ * dlopen with RTLD_NOLOAD looks for the library in each folder of the search path. */
+const char *library_loaded(const char *file);
 
 #endif

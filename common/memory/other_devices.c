@@ -14,16 +14,18 @@ static const struct library {
 } hip = {"libamdhip64.so", "HIP (libamdhip64)"},
   level_zero = {"libze_loader.so", "Level Zero (libze_loader)"};
 
+static bool is_loaded(const struct library *library)
+{
+    return library_loaded(library->file) != NULL;
+}
+
 void other_devices_find(void)
 {
-    other_devices_possible =
-        access("/dev/kfd", F_OK) == 0 || loaded_library(hip.file) ||
-        (access("/dev/dri/renderD128", F_OK) == 0 && loaded_library(level_zero.file));
+    other_devices_possible = access("/dev/kfd", F_OK) == 0 || is_loaded(&hip) ||
+                             (access("/dev/dri/renderD128", F_OK) == 0 && is_loaded(&level_zero));
 }
 
 const char *other_devices_library(void)
 {
-    return loaded_library(hip.file)          ? hip.name
-           : loaded_library(level_zero.file) ? level_zero.name
-                                             : NULL;
+    return is_loaded(&hip) ? hip.name : is_loaded(&level_zero) ? level_zero.name : NULL;
 }

@@ -71,10 +71,12 @@ static driver_ptr device_alloc(size_t size)
 static void without_a_driver_all_is_the_hosts(void)
 {
     int local;
+    dlerror(); /* from here on */
     if (driver_expected()[0] == '\0')
         return; /* this machine may have one */
     CHECK(!driver_load(), "a driver was found");
     CHECK(strstr(driver_why(), "no CUDA device"), "%s", driver_why());
+    CHECK(!dlerror(), "it was looked for in the folders of libraries");
     CHECK(kind_of(&local) == MEMORY_HOST, "a local variable");
 }
 
