@@ -207,7 +207,7 @@ root_run() {
     local root=$roots/$1
     shift
     # shellcheck disable=SC2016
-    $sudo env CI="${CI:-}" MULTILANE_AGAIN="${MULTILANE_AGAIN:-}" MULTILANE_LONG="${MULTILANE_LONG:-}" MULTILANE_ONLY="${MULTILANE_ONLY:-}" unshare -m --propagation private bash -c '
+    $sudo env CI="${CI:-}" MULTILANE_RUN="${MULTILANE_RUN:-}" MULTILANE_AGAIN="${MULTILANE_AGAIN:-}" MULTILANE_LONG="${MULTILANE_LONG:-}" MULTILANE_ONLY="${MULTILANE_ONLY:-}" unshare -m --propagation private bash -c '
         root=$0 top=$1
         for dir in proc sys dev; do mount --rbind "/$dir" "$root/$dir" || exit 1; done
         mkdir -p "$root/multilane" && mount --bind "$top" "$root/multilane" &&
@@ -218,6 +218,7 @@ root_run() {
         shift
         exec chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
             HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive CI="${CI:-}" \
+            MULTILANE_RUN="${MULTILANE_RUN:-}" \
             MULTILANE_AGAIN="${MULTILANE_AGAIN:-}" MULTILANE_LONG="${MULTILANE_LONG:-}" MULTILANE_ONLY="${MULTILANE_ONLY:-}" bash -c "$*"
     ' "$root" "$sources" "$@" </dev/null
 }

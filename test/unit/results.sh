@@ -5,7 +5,7 @@ set -u
 top=$(cd "${srcdir:-.}" && pwd)
 . "$top/test/lib.sh"
 sudo= # all of it is ours, under any user
-unset MULTILANE_ONLY MULTILANE_FULL MULTILANE_LONG MULTILANE_AGAIN
+unset MULTILANE_RUN MULTILANE_ONLY MULTILANE_FULL MULTILANE_LONG MULTILANE_AGAIN
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 results=$folder/results there=$folder/there
@@ -178,3 +178,26 @@ said=$(MULTILANE_BUILD=$folder/all "$folder/top/test/all" --full 2>/dev/null |
     sed -n 's/^== //p; s/^  ok  *\([^ ]*\).*/\1/p; /passed/p' | sort | tr '\n' ' ')
 [ "$said" = "3 passed, 0 failed, 0 skipped beside beside.one first first.one last last.one " ] ||
     { printf 'parts beside others: %s\n' "$said" >&2; exit 1; }
+
+# Ctrl-C ends what the run has started: also what a check beside others, or a part beside others, has begun, in
+# process groups of their own.
+rm -rf "$folder/all" "$folder/top/test/parts/"*
+sleeping="timeout 300 sleep 299.$$"
+printf 'runs_beside=1\npart_run() { check beside.one %s; }\n' "$sleeping" >"$folder/top/test/parts/10-beside.sh"
+printf 'part_run() { beside check first.one %s; wait; }\n' "$sleeping" >"$folder/top/test/parts/20-first.sh"
+set -m
+MULTILANE_BUILD=$folder/all "$folder/top/test/all" --full >/dev/null 2>&1 &
+run=$!
+set +m
+looks=0
+until [ "$(pgrep -fcx "sleep 299.$$")" = 2 ] || [ $((looks += 1)) = 100 ]; do sleep 0.1; done
+kill -INT -- -$run
+wait $run
+status=$?
+left=$(pgrep -fx "(timeout 300 )?sleep 299.$$" | tr '\n' ' ')
+# shellcheck disable=SC2086
+[ $looks -lt 100 ] && [ $status = 130 ] && [ -z "$left" ] || {
+    [ -z "$left" ] || kill $left
+    printf 'an interrupted run: status %s, left %s, after %s looks\n' $status "$left" $looks >&2
+    exit 1
+}
