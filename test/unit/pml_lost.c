@@ -300,6 +300,31 @@ static void a_line_is_given_back_when_no_thread_uses_it(void)
     job_end();
 }
 
+/* --- a loss that MPI's end finds unreported --------------------------------------------------- */
+
+static unsigned reports;
+
+static void reported(ompi_proc_t *proc, const char *sentence)
+{
+    (void) proc, (void) sentence;
+    reports++;
+}
+
+static void a_report_at_the_end_is_freed(void)
+{
+    job_begin(1 << 20, 0);
+    ompi_proc_t *proc = job_peer(1)->proc;
+    int references = ((opal_object_t *) proc)->obj_reference_count;
+    is_progress_thread = true;
+    CHECK(handover_take(reported, proc, "it is lost"), "the progress thread reports it itself");
+    is_progress_thread = false;
+    CHECK(((opal_object_t *) proc)->obj_reference_count == references + 1, "it may be freed");
+    pending_close();
+    CHECK(((opal_object_t *) proc)->obj_reference_count == references && reports == 0,
+          "%d references, %u reports", ((opal_object_t *) proc)->obj_reference_count, reports);
+    job_end();
+}
+
 int main(void)
 {
     struct sigaction touched = {.sa_handler = second_page_touched};
@@ -309,5 +334,6 @@ int main(void)
     a_copy_of_both_ends_goes_to_its_end();
     an_offered_rest_is_taken_to_its_end();
     a_line_is_given_back_when_no_thread_uses_it();
+    a_report_at_the_end_is_freed();
     return check_end();
 }

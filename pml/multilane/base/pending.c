@@ -140,9 +140,17 @@ int pending_progress(void)
 
 void pending_close(void)
 {
+    struct pending *next;
+    pending_queue.is_closed = true;
+    for (struct pending *item = first_of(&pending_queue); item; item = next) {
+        next = item->next;
+        if (item->frees_itself)
+            item->retry(item);
+    }
     atomic_init(&pending_queue.first, NULL);
     pending_queue.last = NULL;
     atomic_init(&pending_queue.unsent, 0);
+    pending_queue.is_closed = false;
 }
 
 void pending_add(struct pending *item)

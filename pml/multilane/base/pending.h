@@ -63,7 +63,8 @@ struct pending {
     /* OMPI_ERR_OUT_OF_RESOURCE: stays in the queue. Anything else: it has left the queue, and
      * the object may be freed. */
     int (*retry)(struct pending *self);
-    bool is_unsent; /* holds bytes for another process: counted, see pending_move_on */
+    bool is_unsent;    /* holds bytes for another process: counted, see pending_move_on */
+    bool frees_itself; /* tried once more when the queue is closed, only to free what it has */
 };
 
 struct pending_queue {
@@ -71,6 +72,7 @@ struct pending_queue {
     struct pending *_Atomic first; /* pending_progress looks at it without the lock */
     struct pending *last;          /* null where the queue is empty */
     _Atomic uint64_t unsent;       /* how many of the items hold bytes for other processes */
+    bool is_closed;                /* MPI ends: nothing is sent or reported any more */
 };
 
 /* Hidden, so that it is reached without the global offset table. */

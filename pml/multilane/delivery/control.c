@@ -151,6 +151,11 @@ static int control_retry(struct pending *pending)
 {
     struct control *control = (struct control *) pending;
     const struct peer *peer = control->lane->peer;
+    if (OPAL_UNLIKELY(pending_queue.is_closed)) { /* its owner may be freed already */
+        atomic_store_explicit(&control->left, NULL, memory_order_relaxed);
+        control_drop(control);
+        return OMPI_SUCCESS;
+    }
     if (OPAL_UNLIKELY(peer_is_gone(peer) || peer_lane_count(peer) == 0)) { /* or forgotten */
         control_tell(control, OMPI_ERR_UNREACH);
         control_drop(control);
@@ -170,11 +175,12 @@ static struct control *control_new(struct lane *lane, uint8_t tag, const void *b
     struct control *control = malloc(sizeof(*control) + length + more_length);
     if (!control)
         return NULL;
-    *control = (struct control){.pending = {.retry = control_retry, .is_unsent = true},
-                                .lane = lane,
-                                .tag = tag,
-                                .holders = 1,
-                                .length = length + more_length};
+    *control = (struct control){
+        .pending = {.retry = control_retry, .is_unsent = true, .frees_itself = true},
+        .lane = lane,
+        .tag = tag,
+        .holders = 1,
+        .length = length + more_length};
     memcpy(control->bytes, bytes, length);
     if (more_length)
         memcpy(control->bytes + length, more, more_length);

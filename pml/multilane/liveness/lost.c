@@ -130,7 +130,8 @@ static int report_tell(struct pending *pending)
     struct report *report = (struct report *) pending;
     if (is_progress_thread)
         return LANE_AGAIN;
-    report->lost(report->proc, report->sentence);
+    if (!pending_queue.is_closed)
+        report->lost(report->proc, report->sentence);
     if (report->proc)
         OBJ_RELEASE(report->proc);
     free(report);
@@ -144,7 +145,8 @@ bool handover_take(loss_function lost, ompi_proc_t *proc, const char *sentence)
     struct report *report = malloc(sizeof(*report) + strlen(sentence) + 1);
     if (!report)
         return false;
-    *report = (struct report){.pending = {.retry = report_tell}, .lost = lost, .proc = proc};
+    *report = (struct report){
+        .pending = {.retry = report_tell, .frees_itself = true}, .lost = lost, .proc = proc};
     strcpy(report->sentence, sentence);
     if (proc)
         OBJ_RETAIN(proc);
