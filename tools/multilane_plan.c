@@ -67,31 +67,31 @@ static const char *usage =
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-static bool read_memory(const char *value, void *buffer, struct model_error *why)
+static bool read_memory(const char *value, void *buffer, struct error_text *why)
 {
     int bit = model_memory_find(value);
     ((struct model_buffer *) buffer)->memory = (enum model_memory)(1 << bit);
-    return bit < MODEL_MEMORIES || model_fail(why, "it is host, cuda or managed");
+    return bit < MODEL_MEMORIES || fail_with(why, "it is host, cuda or managed");
 }
 
-static bool read_protocol(const char *value, void *options, struct model_error *why)
+static bool read_protocol(const char *value, void *options, struct error_text *why)
 {
     struct options *out = options;
     return plan_overrides_parse(value, out->overrides, &out->override_count, why);
 }
 
-static bool read_size(const char *value, void *options, struct model_error *why)
+static bool read_size(const char *value, void *options, struct error_text *why)
 {
     struct options *out = options;
     if (out->size_count == SIZES_MAX)
-        return model_fail(why, "%d sizes are too many", SIZES_MAX);
+        return fail_with(why, "%d sizes are too many", SIZES_MAX);
     if (!number_parse_size(value, &out->sizes[out->size_count], why))
         return false;
     out->size_count++;
     return true;
 }
 
-static bool read_options(int argc, char **argv, struct options *options, struct model_error *error)
+static bool read_options(int argc, char **argv, struct options *options, struct error_text *error)
 {
     const struct option_row rows[] = {{"equation", OPTION_FLAG, &options->equation, NULL},
                                       {"predict", OPTION_SEVERAL, options, read_size},
@@ -122,10 +122,10 @@ static bool read_options(int argc, char **argv, struct options *options, struct 
     if (first < 0)
         return false;
     if (first == argc)
-        return model_fail(error, "a FILE is missing; --help says how it is called");
+        return fail_with(error, "a FILE is missing; --help says how it is called");
     options->file = argv[first];
-    return first + 1 == argc || model_fail(error, "one FILE at a time, not %.100s and %.100s",
-                                           argv[first], argv[first + 1]);
+    return first + 1 == argc || fail_with(error, "one FILE at a time, not %.100s and %.100s",
+                                          argv[first], argv[first + 1]);
 }
 
 /* --- work ------------------------------------------------------------------------------------- */
@@ -182,13 +182,13 @@ static int write_report(const struct options *options, const struct plan_report 
     return written();
 }
 
-static int fail_input(const struct model_error *error)
+static int fail_input(const struct error_text *error)
 {
     fprintf(stderr, "multilane-plan: %s\n", error->text);
     return EXIT_INPUT;
 }
 
-static int fail_file(const char *name, const struct model_error *error)
+static int fail_file(const char *name, const struct error_text *error)
 {
     fprintf(stderr, "multilane-plan: %s: %s\n", lane_input_name(name), error->text);
     return EXIT_INPUT;
@@ -198,7 +198,7 @@ static int run(const struct options *options, const struct lane_file *file,
                const struct cluster_model *cluster)
 {
     static struct equation_range ranges[EQUATION_RANGES_MAX];
-    struct model_error error;
+    struct error_text error;
     struct plan_input input;
     fill_input(options, file, &input);
     struct plan_report report = {.file = file,
@@ -236,7 +236,7 @@ static int run_placements(const struct options *options, const struct lane_file 
                           const struct cluster_model *cluster)
 {
     static struct lane_file placed;
-    struct model_error error;
+    struct error_text error;
     int status = EXIT_SUCCESS;
     bool any = false;
     for (int i = 0; i < PROFILE_PLACEMENTS && status == EXIT_SUCCESS; i++) {
@@ -251,7 +251,7 @@ static int run_placements(const struct options *options, const struct lane_file 
         status = run(options, &placed, cluster);
     }
     if (!any)
-        model_fail(&error, "it has no lane of a placement, so it is no profile");
+        fail_with(&error, "it has no lane of a placement, so it is no profile");
     return any ? status : fail_file(options->file, &error);
 }
 
@@ -260,7 +260,7 @@ static int run_placements(const struct options *options, const struct lane_file 
 /* Plans for one message and for a stream. */
 static bool lanes_plan(const struct options *options, const struct lane_file *file,
                        enum replay_place place, struct replay_lanes *lanes,
-                       struct model_error *error)
+                       struct error_text *error)
 {
     struct plan_input *input = &lanes->input[place];
     fill_input(options, file, input);
@@ -278,7 +278,7 @@ static int run_replay(const struct options *options, const struct lane_file *fil
     static struct replay_lanes lanes;
     struct recording recording;
     struct replay_result result = {.ranks = NULL};
-    struct model_error error;
+    struct error_text error;
     bool is_good = true, is_placed = false;
     if (!recording_load(options->replay, &recording, &error))
         return fail_input(&error);
@@ -309,7 +309,7 @@ int main(int argc, char **argv)
     static struct lane_file file;
     static struct cluster_model cluster;
     struct options options;
-    struct model_error error;
+    struct error_text error;
     if (!read_options(argc, argv, &options, &error))
         return fail_input(&error);
     if (!lane_input_read(options.file, &file, &cluster, &error))
@@ -317,7 +317,7 @@ int main(int argc, char **argv)
     if (options.replay)
         return run_replay(&options, &file);
     if (options.is_profile && options.json) {
-        model_fail(&error, "--profile prints several plans, and --json one object");
+        fail_with(&error, "--profile prints several plans, and --json one object");
         return fail_input(&error);
     }
     if (options.is_profile)

@@ -19,7 +19,7 @@ static bool say(const char *text)
     exit(is_written ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
-static bool value_read(const struct option_row *row, const char *value, struct model_error *why)
+static bool value_read(const struct option_row *row, const char *value, struct error_text *why)
 {
     uint64_t count;
     switch (row->kind) {
@@ -42,15 +42,15 @@ static bool value_read(const struct option_row *row, const char *value, struct m
     }
 }
 
-static bool row_read(const struct option_row *row, struct model_error *error)
+static bool row_read(const struct option_row *row, struct error_text *error)
 {
-    struct model_error why = {""};
+    struct error_text why = {""};
     if (!value_read(row, optarg, &why))
-        return model_fail(error, "--%s: %.250s", row->name, why.text);
+        return fail_with(error, "--%s: %.250s", row->name, why.text);
     return true;
 }
 
-int options_read(int argc, char **argv, const struct option_row *rows, struct model_error *error)
+int options_read(int argc, char **argv, const struct option_row *rows, struct error_text *error)
 {
     struct option names[OPTIONS_MAX + 1] = {{.name = NULL}};
     int found;
@@ -70,11 +70,11 @@ int options_read(int argc, char **argv, const struct option_row *rows, struct mo
             continue;
         }
         if (found == ':')
-            model_fail(error, "%.60s needs a value", argv[optind - 1]);
+            fail_with(error, "%.60s needs a value", argv[optind - 1]);
         else if (optopt >= FIRST_ROW)
-            model_fail(error, "--%s takes no value", rows[optopt - FIRST_ROW].name);
+            fail_with(error, "--%s takes no value", rows[optopt - FIRST_ROW].name);
         else
-            model_fail(error, "there is no option %.60s; --help lists them", argv[optind - 1]);
+            fail_with(error, "there is no option %.60s; --help lists them", argv[optind - 1]);
         return -1;
     }
     return optind;

@@ -22,13 +22,13 @@ struct option_row {
     const char *name; /* without -- */
     enum option_kind kind;
     void *at;
-    bool (*read)(const char *value, void *at, struct model_error *why);
+    bool (*read)(const char *value, void *at, struct error_text *why);
 };
 
 #define OPTIONS_MAX 32
 
 /* Reads the options; the last row has no name. Returns the index of the first argument that is none
  * and belongs to none, all of which stand last now; or -1 with a sentence. */
-int options_read(int argc, char **argv, const struct option_row *rows, struct model_error *error);
+int options_read(int argc, char **argv, const struct option_row *rows, struct error_text *error);
 
 #endif

@@ -26,7 +26,7 @@ static uint64_t next_bend(const struct lane_file *file, uint64_t bytes)
     return end;
 }
 
-bool plan_report_equations(struct plan_report *report, struct model_error *error)
+bool plan_report_equations(struct plan_report *report, struct error_text *error)
 {
     uint64_t bytes = 1;
     for (;;) {
@@ -170,7 +170,7 @@ static void print_cluster(FILE *out, const struct cluster_model *model, uint64_t
     uint64_t packet_bytes = packets > 1 ? model->packet_bytes : bytes;
     struct cluster_point point;
     struct cluster_broadcast broadcast;
-    struct model_error error;
+    struct error_text error;
     cluster_at(model, packet_bytes, model->processes, &point);
     fprintf(out, "  cluster of %u, %" PRIu64 " packets\n", (unsigned) model->processes, packets);
     fprintf(out, "    one-way (2.6)    %s\n", number_time(cluster_one_way(&point, packets)).text);

@@ -44,7 +44,7 @@ uint32_t plan_report_predict(const struct plan_report *report, uint64_t bytes,
                              struct plan_prediction out[MODEL_PROTOCOLS]);
 
 /* Solves for every range; false with a sentence where one kind of lane is missing. */
-bool plan_report_equations(struct plan_report *report, struct model_error *error);
+bool plan_report_equations(struct plan_report *report, struct error_text *error);
 
 void plan_text_equations(FILE *out, const struct plan_report *report);
 void plan_text_plan(FILE *out, const struct plan_report *report);

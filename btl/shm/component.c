@@ -95,7 +95,7 @@ static int shm_register(void)
 
 static bool size_read(const char *name, const char *text, uint64_t *bytes)
 {
-    struct model_error error;
+    struct error_text error;
     bool good = number_parse_size(text, bytes, &error);
 
     if (!good)

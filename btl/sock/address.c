@@ -83,7 +83,7 @@ static bool is_wanted(const char *wanted, const struct sock_address *address)
     return is_named != excludes;
 }
 
-bool sock_addresses_check(const char *wanted, struct model_error *why)
+bool sock_addresses_check(const char *wanted, struct error_text *why)
 {
     const char *next = wanted + (*wanted == '^');
     struct sock_address subnet;
@@ -92,13 +92,13 @@ bool sock_addresses_check(const char *wanted, struct model_error *why)
     if (is_auto(wanted))
         return true;
     if (*next == '\0')
-        return model_fail(why, "it names no interface");
+        return fail_with(why, "it names no interface");
     while ((next = item_next(next, item))) {
         bool is_subnet = strchr(item, '/');
         if (is_subnet && !subnet_read(item, &subnet))
-            return model_fail(why, "\"%s\" is no subnet such as 10.1.0.0/16", item);
+            return fail_with(why, "\"%s\" is no subnet such as 10.1.0.0/16", item);
         if (!is_subnet && (item[0] == '\0' || strlen(item) >= ADDRESS_NAME_BYTES))
-            return model_fail(why, "\"%s\" is no name of an interface", item);
+            return fail_with(why, "\"%s\" is no name of an interface", item);
     }
     return true;
 }
@@ -174,13 +174,13 @@ static int address_add(struct sock_address *list, int count, const struct sock_a
 }
 
 int sock_addresses_list(const char *wanted, struct sock_address list[ADDRESSES_MAX],
-                        struct model_error *why)
+                        struct error_text *why)
 {
     struct ifaddrs *all;
     int count = 0;
 
     if (getifaddrs(&all) != 0) {
-        model_fail(why, "the system does not list its network interfaces");
+        fail_with(why, "the system does not list its network interfaces");
         return -1;
     }
     for (const struct ifaddrs *at = all; at; at = at->ifa_next) {

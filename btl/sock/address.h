@@ -30,10 +30,10 @@ struct sock_address {
  * global IPv6 address. `wanted`: interfaces and subnets that count, "eth0,10.0.0.0/8", after ^ all
  * but these, or "auto". Returns how many were put into `list`. -1: `why` is a sentence. */
 int sock_addresses_list(const char *wanted, struct sock_address list[ADDRESSES_MAX],
-                        struct model_error *why);
+                        struct error_text *why);
 
 /* Is the text well formed? False: `why` is a sentence about the item that is not. */
-bool sock_addresses_check(const char *wanted, struct model_error *why);
+bool sock_addresses_check(const char *wanted, struct error_text *why);
 
 /* Which address of theirs each of ours leads to, or -1. Both ends get the same pairs: `ours_first`
  * says that this end is the one of the two that is listed first. Addresses of one subnet are

@@ -89,7 +89,7 @@ static int sock_register(void)
 
 static bool parameters_are_good(void)
 {
-    struct model_error why;
+    struct error_text why;
 
     if (!param_check(&mca_btl_sock_component.btl_version, params))
         return false;
@@ -115,7 +115,7 @@ static bool module_open(uint32_t rail)
 {
     struct sock_address *address = &sock.record.addresses[rail];
     struct sock_module *module = calloc(1, sizeof(*module));
-    struct model_error why = {"out of memory"};
+    struct error_text why = {"out of memory"};
     char text[ADDRESS_TEXT_BYTES];
 
     if (module) {
@@ -139,7 +139,7 @@ static bool module_open(uint32_t rail)
 
 static bool record_make(void)
 {
-    struct model_error why;
+    struct error_text why;
     int count = sock_addresses_list(sock.interfaces, sock.record.addresses, &why);
 
     if (count < 0) {
@@ -161,7 +161,7 @@ static bool record_make(void)
 
 static bool encryption_is_there(void)
 {
-    struct model_error why;
+    struct error_text why;
 
     if (sock.tls == 0 || encrypt_open(&why))
         return true;

@@ -133,14 +133,14 @@ static int kernel_error(void)
     return error;
 }
 
-bool encrypt_open(struct model_error *why)
+bool encrypt_open(struct error_text *why)
 {
     int error = kernel_error();
 
     if (error == ENOENT)
-        return model_fail(why, "the kernel has no TLS or no AES-GCM (as root: modprobe tls)");
+        return fail_with(why, "the kernel has no TLS or no AES-GCM (as root: modprobe tls)");
     if (error != 0)
-        return model_fail(why, "the kernel's TLS cannot be used: %s", strerror(error));
+        return fail_with(why, "the kernel's TLS cannot be used: %s", strerror(error));
     return library_open() ||
-           model_fail(why, "libcrypto.so.3 (Debian's libssl3), which makes the keys, is missing");
+           fail_with(why, "libcrypto.so.3 (Debian's libssl3), which makes the keys, is missing");
 }

@@ -19,7 +19,7 @@ struct encrypt_bytes {
 };
 
 /* Can this process encrypt? False: `why` says what is missing. */
-bool encrypt_open(struct model_error *why);
+bool encrypt_open(struct error_text *why);
 
 /* The first bytes of HKDF-SHA256. False: there is no libcrypto. */
 bool encrypt_derive(struct encrypt_bytes secret, struct encrypt_bytes salt,

@@ -486,7 +486,7 @@ void sock_socket_close(struct sock_socket *socket);
 void sock_socket_end(struct sock_socket *socket);
 /* P: frees those that were closed before the last events were taken. */
 void sock_sockets_free(void);
-bool sock_listen(struct sock_module *module, struct sock_address *address, struct model_error *why);
+bool sock_listen(struct sock_module *module, struct sock_address *address, struct error_text *why);
 /* The socket begins to connect to the peer's address; NULL: errno says why not. */
 struct sock_socket *sock_socket_call(sock_peer_t *peer);
 /* Has the process, or the node, no room for one more connection? That is said once. */

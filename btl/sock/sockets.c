@@ -139,7 +139,7 @@ static void close_quietly(int fd)
     errno = why;
 }
 
-bool sock_listen(struct sock_module *module, struct sock_address *address, struct model_error *why)
+bool sock_listen(struct sock_module *module, struct sock_address *address, struct error_text *why)
 {
     struct sockaddr_storage at;
     socklen_t length = sock_address_fill(address, false, &at);
@@ -148,7 +148,7 @@ bool sock_listen(struct sock_module *module, struct sock_address *address, struc
     if (fd < 0 || bind(fd, (struct sockaddr *) &at, length) != 0 || listen(fd, SOMAXCONN) != 0 ||
         getsockname(fd, (struct sockaddr *) &at, &length) != 0 ||
         !(module->listener = sock_socket_new(fd, ROLE_LISTENER, module, NULL))) {
-        model_fail(why, "%s", strerror(errno));
+        fail_with(why, "%s", strerror(errno));
         close_quietly(fd);
         return false;
     }

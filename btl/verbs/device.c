@@ -473,7 +473,7 @@ static bool module_open(struct verbs_module *module, struct verbs_port *port)
  * none. */
 static void device_memory_open(struct verbs_module *module)
 {
-    struct model_error why = {"btl_verbs_dmabuf is none"};
+    struct error_text why = {"btl_verbs_dmabuf is none"};
 
     if (strcmp(verbs.dmabuf.text, "none") != 0 && verbs_dmabuf_is_supported(module->pd, &why))
         verbs_dmabuf_open(&module->dmabuf, module->pd);

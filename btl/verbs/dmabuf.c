@@ -53,7 +53,7 @@ static bool driver_gives(void)
     return false;
 }
 
-bool verbs_dmabuf_is_supported(struct ibv_pd *pd, struct model_error *why)
+bool verbs_dmabuf_is_supported(struct ibv_pd *pd, struct error_text *why)
 {
     const char *missing = NULL;
 
@@ -68,7 +68,7 @@ bool verbs_dmabuf_is_supported(struct ibv_pd *pd, struct model_error *why)
                   "do)";
     else if (!device_registers(pd))
         missing = "the RDMA device, or the kernel, registers no dmabuf";
-    return !missing || model_fail(why, "%s", missing);
+    return !missing || fail_with(why, "%s", missing);
 }
 
 /* --- one region --- */
@@ -84,21 +84,21 @@ static driver_ptr page_up(driver_ptr address)
 }
 
 /* Whether the driver did one step; if not, why. */
-static bool step_done(driver_result result, const char *what, struct model_error *why)
+static bool step_done(driver_result result, const char *what, struct error_text *why)
 {
     char words[160];
 
     if (result == DRIVER_SUCCESS)
         return true;
-    return model_fail(why, "%s: the CUDA driver says %s", what,
-                      driver_words(result, words, sizeof(words)));
+    return fail_with(why, "%s: the CUDA driver says %s", what,
+                     driver_words(result, words, sizeof(words)));
 }
 
 /* In the memory's context. The file descriptor of whole pages; -1 and why. Copies to this memory
  * become synchronous first: otherwise the driver lets some of them return before the data is
  * visible to other devices. */
 static int range_export(const struct memory *memory, driver_ptr start, driver_ptr end,
-                        struct model_error *why)
+                        struct error_text *why)
 {
     const unsigned yes = 1;
     int fd = -1, can = 0;
@@ -107,8 +107,8 @@ static int range_export(const struct memory *memory, driver_ptr start, driver_pt
                    "the device cannot be asked", why))
         return -1;
     if (!can) {
-        model_fail(why, "the CUDA driver gives no dmabuf of the memory of device %d",
-                   memory->device);
+        fail_with(why, "the CUDA driver gives no dmabuf of the memory of device %d",
+                  memory->device);
         return -1;
     }
     if (!step_done(driver.pointer_set(&yes, DRIVER_POINTER_SYNC_COPIES, memory->start),
@@ -121,7 +121,7 @@ static int range_export(const struct memory *memory, driver_ptr start, driver_pt
 }
 
 static struct ibv_mr *range_register(struct ibv_pd *pd, const struct memory *memory,
-                                     driver_ptr start, driver_ptr end, struct model_error *why)
+                                     driver_ptr start, driver_ptr end, struct error_text *why)
 {
     if (!step_done(context_enter(memory->context), "its context cannot be used", why))
         return NULL;
@@ -131,7 +131,7 @@ static struct ibv_mr *range_register(struct ibv_pd *pd, const struct memory *mem
         return NULL;
     struct ibv_mr *mr = region_register(pd, start, (size_t) (end - start), fd);
     if (!mr)
-        model_fail(why, "the RDMA device does not register its dmabuf: %s", strerror(errno));
+        fail_with(why, "the RDMA device does not register its dmabuf: %s", strerror(errno));
     close(fd); /* the registration holds it */
     return mr;
 }
@@ -224,7 +224,7 @@ static struct dmabuf_region *region_place(struct dmabuf_cache *cache)
 /* The whole allocation, so that messages from all over it need one registration; or, where the
  * device or the driver takes no such piece, the pages of the message, as `region` has them. */
 static struct ibv_mr *region_register_most(struct dmabuf_cache *cache, const struct memory *memory,
-                                           struct dmabuf_region *region, struct model_error *why)
+                                           struct dmabuf_region *region, struct error_text *why)
 {
     driver_ptr start = page_down(memory->start), end = page_up(memory->start + memory->size);
     bool is_more = start < region->start || end > region->end;
@@ -238,12 +238,12 @@ static struct ibv_mr *region_register_most(struct dmabuf_cache *cache, const str
 }
 
 static struct dmabuf_region *region_make(struct dmabuf_cache *cache, const struct memory *memory,
-                                         driver_ptr first, driver_ptr end, struct model_error *why)
+                                         driver_ptr first, driver_ptr end, struct error_text *why)
 {
     (void) regions_forget(cache, false);
     struct dmabuf_region *region = region_place(cache);
     if (!region) {
-        model_fail(why, "%d pieces are registered already, and in use", DMABUF_REGIONS);
+        fail_with(why, "%d pieces are registered already, and in use", DMABUF_REGIONS);
         return NULL;
     }
     struct dmabuf_region made = {.buffer_id = memory->buffer_id,
@@ -258,18 +258,18 @@ static struct dmabuf_region *region_make(struct dmabuf_cache *cache, const struc
 }
 
 struct dmabuf_region *verbs_dmabuf_register(struct dmabuf_cache *cache, const void *base,
-                                            size_t size, struct model_error *why)
+                                            size_t size, struct error_text *why)
 {
     driver_ptr first = (driver_ptr) (uintptr_t) base, end = first + size;
     struct memory memory;
 
     memory_ask(base, &memory);
     if (memory.kind != MEMORY_DEVICE || !memory.context) {
-        model_fail(why, "it is managed memory, or memory of no one context");
+        fail_with(why, "it is managed memory, or memory of no one context");
         return NULL;
     }
     if (first < memory.start || end > memory.start + memory.size) {
-        model_fail(why, "the message ends outside of the allocation that it begins in");
+        fail_with(why, "the message ends outside of the allocation that it begins in");
         return NULL;
     }
     pthread_mutex_lock(&cache->lock);

@@ -37,7 +37,7 @@ struct dmabuf_cache {
 /* Can this RDMA device register a dmabuf, and the CUDA driver make one? A driver that the program
  * has not started yet counts as able; each registration asks again. If not, `why` says what is
  * missing, as the end of a sentence. */
-bool verbs_dmabuf_is_supported(struct ibv_pd *pd, struct model_error *why);
+bool verbs_dmabuf_is_supported(struct ibv_pd *pd, struct error_text *why);
 
 void verbs_dmabuf_open(struct dmabuf_cache *cache, struct ibv_pd *pd);
 /* No registration is in use. */
@@ -46,7 +46,7 @@ void verbs_dmabuf_close(struct dmabuf_cache *cache);
 /* A registration of these bytes of device memory, for put, get and flush; its keys are used with
  * the addresses of the memory. NULL and why: it failed, and the bytes go another way. */
 struct dmabuf_region *verbs_dmabuf_register(struct dmabuf_cache *cache, const void *base,
-                                            size_t size, struct model_error *why);
+                                            size_t size, struct error_text *why);
 void verbs_dmabuf_release(struct dmabuf_cache *cache, struct dmabuf_region *region);
 
 #endif

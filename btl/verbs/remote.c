@@ -19,12 +19,12 @@ static mca_btl_base_registration_handle_t *device_register(struct verbs_module *
 {
     mca_btl_base_registration_handle_t *handle = malloc(sizeof(*handle));
     struct dmabuf_region *region = NULL;
-    struct model_error why;
+    struct error_text why;
 
-    model_fail(&why, "out of memory");
+    fail_with(&why, "out of memory");
     if (handle && module->dmabuf.pd) {
         if (!verbs_flush_is_ready(module))
-            model_fail(&why, "no connection of the port with itself can be made");
+            fail_with(&why, "no connection of the port with itself can be made");
         else
             region = verbs_dmabuf_register(&module->dmabuf, base, size, &why);
     }

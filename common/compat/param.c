@@ -89,7 +89,7 @@ static bool row_check(const mca_base_component_t *component, const struct param 
     const char *framework = component->mca_type_name, *name = component->mca_component_name;
     struct param_word *word = row->storage;
     const int *value = row->storage;
-    struct model_error error;
+    struct error_text error;
 
     switch (row->type) {
     case PARAM_INT:

@@ -34,7 +34,7 @@ static void set_attributes(struct model_lane *lane, const struct attribute_value
 
 /* The keys of the table of attributes, and of those of a lane what is the user's to say. */
 static bool lane_set(struct model_lane *lane, const char *name, const char *value,
-                     struct model_error *why)
+                     struct error_text *why)
 {
     struct attribute_values read;
     uint64_t group;
@@ -47,16 +47,15 @@ static bool lane_set(struct model_lane *lane, const char *name, const char *valu
     if (strcmp(name, "use") == 0 || strcmp(name, "shared") == 0 || strcmp(name, "verify") == 0)
         return key_read(key_find(lane_keys, name), value, lane, why);
     if (strcmp(name, "group") != 0)
-        return model_fail(why,
-                          "there is no such key; it is latency, bandwidth, overhead, reg_cost, "
-                          "reg_growth, group, shared, use or verify");
+        return fail_with(why, "there is no such key; it is latency, bandwidth, overhead, reg_cost, "
+                              "reg_growth, group, shared, use or verify");
     if (!number_parse_count(value, 0, GROUP_MAX, &group, why))
         return false;
     lane->group = (uint32_t) group;
     return true;
 }
 
-static bool value_check(const char *name, const char *value, struct model_error *why)
+static bool value_check(const char *name, const char *value, struct error_text *why)
 {
     struct model_lane probe = {.name = ""};
     return lane_set(&probe, name, value, why);
@@ -71,12 +70,12 @@ struct reader {
 };
 
 static bool item_read(const struct reader *reader, const char *btl, const char *device,
-                      const char *key, const char *value, struct model_error *error)
+                      const char *key, const char *value, struct error_text *error)
 {
-    struct model_error why;
+    struct error_text why;
     if (!reader->btl)
         return value_check(key, value, &why) ||
-               model_fail(error, "%s: %s=%s: %.150s", btl, key, value, why.text);
+               fail_with(error, "%s: %s=%s: %.150s", btl, key, value, why.text);
     if (strcmp(btl, reader->btl) == 0 &&
         (!device || (reader->device && strcmp(device, reader->device) == 0)) &&
         (strcmp(key, "shared") == 0) == reader->shares)
@@ -85,20 +84,20 @@ static bool item_read(const struct reader *reader, const char *btl, const char *
 }
 
 /* "BTL[:device]:key=value,...", which is taken apart. */
-static bool items_read(const struct reader *reader, char *text, struct model_error *error)
+static bool items_read(const struct reader *reader, char *text, struct error_text *error)
 {
     char *equals = strchr(text, '=');
     char *keys = equals ? memrchr(text, ':', (size_t) (equals - text)) : NULL;
     char *device = keys ? memchr(text, ':', (size_t) (keys - text)) : NULL;
     if (!keys || keys == text || device == text || (device && device + 1 == keys))
-        return model_fail(error, "\"%s\" is not BTL[:device]:key=value,...", text);
+        return fail_with(error, "\"%s\" is not BTL[:device]:key=value,...", text);
     *keys++ = '\0';
     if (device)
         *device++ = '\0';
     while (keys && *keys) {
         char *key = strsep(&keys, ","), *value = strchr(key, '=');
         if (!value || value == key || !value[1])
-            return model_fail(error, "\"%s\" is not key=value", key);
+            return fail_with(error, "\"%s\" is not key=value", key);
         *value++ = '\0';
         if (!item_read(reader, text, device, key, value, error))
             return false;
@@ -106,18 +105,18 @@ static bool items_read(const struct reader *reader, char *text, struct model_err
     return true;
 }
 
-static bool text_read(const struct reader *reader, const char *text, struct model_error *error)
+static bool text_read(const struct reader *reader, const char *text, struct error_text *error)
 {
     char copy[TEXT_CHARS_MAX], *rest = copy;
     if (snprintf(copy, sizeof(copy), "%s", text ? text : "") >= TEXT_CHARS_MAX)
-        return model_fail(error, "it is longer than %d characters", TEXT_CHARS_MAX - 1);
+        return fail_with(error, "it is longer than %d characters", TEXT_CHARS_MAX - 1);
     while (rest && *rest)
         if (!items_read(reader, strsep(&rest, ";"), error))
             return false;
     return true;
 }
 
-bool attr_check(const char *text, struct model_error *error)
+bool attr_check(const char *text, struct error_text *error)
 {
     return text_read(&(struct reader){.btl = NULL}, text, error);
 }
@@ -141,14 +140,14 @@ static const char *parameter_value(int attribute, const char *text)
 }
 
 bool attr_parameters_check(const struct attr_parameters *parameters, const char *btl,
-                           struct model_error *error)
+                           struct error_text *error)
 {
     for (int i = 0; i < MODEL_ATTRIBUTES; i++) {
         const char *key = model_attributes[i].user_key, *text = parameters->texts[i];
-        struct model_error why;
+        struct error_text why;
         if (text && strcmp(text, "auto") && !value_check(key, parameter_value(i, text), &why))
-            return model_fail(error, "btl_%s_lane_%s is \"%.64s\": %.150s; give another, or auto.",
-                              btl, key, text, why.text);
+            return fail_with(error, "btl_%s_lane_%s is \"%.64s\": %.150s; give another, or auto.",
+                             btl, key, text, why.text);
     }
     return true;
 }

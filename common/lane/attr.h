@@ -13,7 +13,7 @@
 #include "common/model/lane.h"
 
 /* Is the text well formed? If not, *error names the item, the key or the value that is wrong. */
-bool attr_check(const char *text, struct model_error *error);
+bool attr_check(const char *text, struct error_text *error);
 
 /* Applies what `text`, which was checked, says of the lane `btl` with this device name (null:
  * none). A value holds for every size. */
@@ -27,7 +27,7 @@ struct attr_parameters {
 
 /* Is each auto or a value that the model takes? If not, *error names it as a parameter of `btl`. */
 bool attr_parameters_check(const struct attr_parameters *parameters, const char *btl,
-                           struct model_error *error);
+                           struct error_text *error);
 
 /* Applies what one of them says. */
 void attr_parameter_apply(int attribute, const char *text, struct model_lane *lane);

@@ -10,22 +10,22 @@ _Static_assert(MULTILANE_LANE_RANGES_MAX <= MODEL_LANE_RANGES_MAX, "what a BTL d
 
 /* In the extension's words a value below 0 is not known, and a bandwidth of 0 has no bound. */
 static double convert(const char *btl, enum model_attribute attribute, double value,
-                      struct model_error *complaint)
+                      struct error_text *complaint)
 {
-    struct model_error why;
+    struct error_text why;
     double assumed = model_attributes[attribute].assumed;
     if (attribute == MODEL_BANDWIDTH ? value <= 0 : value < 0)
         return attribute == MODEL_BANDWIDTH ? INFINITY : 0;
     if (model_attribute_check(attribute, value, &why))
         return value;
     if (!complaint->text[0])
-        model_fail(complaint, "BTL %s declares what cannot be: %.200s; %g is assumed", btl,
-                   why.text, assumed);
+        fail_with(complaint, "BTL %s declares what cannot be: %.200s; %g is assumed", btl, why.text,
+                  assumed);
     return assumed;
 }
 
 static void convert_cost(const char *btl, const struct multilane_lane_cost *from,
-                         struct model_lane_cost *to, struct model_error *complaint)
+                         struct model_lane_cost *to, struct error_text *complaint)
 {
     to->range_count = from->range_count <= MULTILANE_LANE_RANGES_MAX ? from->range_count : 0;
     for (uint32_t i = 0; i < to->range_count; i++) {
@@ -47,7 +47,7 @@ static uint32_t abilities(uint64_t capabilities)
 
 void declared_attributes(const char *btl, uint32_t can,
                          const struct multilane_lane_attributes *attributes,
-                         struct model_lane *lane, struct model_error *complaint)
+                         struct model_lane *lane, struct error_text *complaint)
 {
     complaint->text[0] = '\0';
     model_lane_init(lane, btl);
@@ -157,14 +157,14 @@ bool stock_btl_delivers(const char *name)
 
 /* The link's bandwidth: as said by the BTL if that can be true. */
 static double link_bandwidth(const struct stock_btl *btl, const struct stock_btl_default *known,
-                             struct model_error *complaint)
+                             struct error_text *complaint)
 {
     if (!(known->is & A_LINK))
         return FALLBACK_BYTES_S;
     double said = stock_btl_bandwidth(btl->name, btl->bandwidth);
     if (said >= SLOWEST_BYTES_S && said <= FASTEST_BYTES_S)
         return said;
-    model_fail(
+    fail_with(
         complaint,
         "BTL %s says that its bandwidth is %u, which cannot be; %g bytes a second are assumed "
         "(pml_multilane_lane_attr sets it)",
@@ -173,13 +173,13 @@ static double link_bandwidth(const struct stock_btl *btl, const struct stock_btl
 }
 
 /* A BTL's latency only ranks it, so the default counts anyhow; but a slip is worth a word. */
-static void check_latency(const struct stock_btl *btl, struct model_error *complaint)
+static void check_latency(const struct stock_btl *btl, struct error_text *complaint)
 {
     if (btl->latency > HIGHEST_LATENCY_US && !complaint->text[0])
-        model_fail(complaint,
-                   "BTL %s says that its latency is %u, which cannot be; %g s are assumed "
-                   "(pml_multilane_lane_attr sets it)",
-                   btl->name, btl->latency, default_of(btl->name)->latency_s);
+        fail_with(complaint,
+                  "BTL %s says that its latency is %u, which cannot be; %g s are assumed "
+                  "(pml_multilane_lane_attr sets it)",
+                  btl->name, btl->latency, default_of(btl->name)->latency_s);
 }
 
 static void set_range(struct model_lane_range *range, uint64_t largest, double latency_s,
@@ -223,7 +223,7 @@ static void set_sources(struct model_lane *lane, const struct stock_btl_default 
 }
 
 void stock_btl_attributes(const struct stock_btl *btl, struct model_lane *lane,
-                          struct model_error *complaint)
+                          struct error_text *complaint)
 {
     const struct stock_btl_default *known = default_of(btl->name);
     complaint->text[0] = '\0';

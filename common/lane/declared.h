@@ -17,7 +17,7 @@
  */
 void declared_attributes(const char *btl, uint32_t can,
                          const struct multilane_lane_attributes *attributes,
-                         struct model_lane *lane, struct model_error *complaint);
+                         struct model_lane *lane, struct error_text *complaint);
 
 /* What Open MPI knows of a BTL module, in its own units. */
 struct stock_btl {
@@ -51,7 +51,7 @@ bool stock_btl_delivers(const char *name);
 /* Fills `lane`. Where a BTL says something impossible the default is taken, and *complaint is a
  * sentence about it; else it is empty. */
 void stock_btl_attributes(const struct stock_btl *btl, struct model_lane *lane,
-                          struct model_error *complaint);
+                          struct error_text *complaint);
 
 /* Sets what a lane of tcp or sock inside this node costs, whatever interface it is named after: the
  * kernel takes its messages from one process to the other. As is usual; messages show what it

@@ -84,15 +84,15 @@ static const char *field_of(const struct fingerprint *fingerprint, size_t i)
 }
 
 bool fingerprint_matches(const struct fingerprint *of_file, const struct fingerprint *here,
-                         struct model_error *error)
+                         struct error_text *error)
 {
     for (size_t i = 0; i < FIELDS; i++) {
         const char *theirs = field_of(of_file, i), *ours = field_of(here, i);
         if (strcmp(theirs, ours) != 0)
-            return model_fail(error,
-                              "it was measured on another machine: its %s is \"%.60s\", this "
-                              "one's \"%.60s\"",
-                              fields[i].name, theirs, ours);
+            return fail_with(error,
+                             "it was measured on another machine: its %s is \"%.60s\", this "
+                             "one's \"%.60s\"",
+                             fields[i].name, theirs, ours);
     }
     return true;
 }

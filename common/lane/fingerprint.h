@@ -24,7 +24,7 @@ void fingerprint_take(const char *open_mpi, struct fingerprint *out);
 /* Are they of alike machines? If not, *error says where they differ: "its kernel is ..., not ...".
  */
 bool fingerprint_matches(const struct fingerprint *of_file, const struct fingerprint *here,
-                         struct model_error *error);
+                         struct error_text *error);
 
 /* A number that alike machines share, for the names of files. */
 uint64_t fingerprint_number(const struct fingerprint *fingerprint);

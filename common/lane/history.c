@@ -93,7 +93,7 @@ static void way_read(const char *line, struct history *history)
 
 void history_read(const char *path, struct history *history)
 {
-    struct model_error ignored;
+    struct error_text ignored;
     size_t length = 0;
     bool is_absent;
     memset(history, 0, sizeof(*history));
@@ -256,7 +256,7 @@ static void all_write(FILE *file, const struct history *history)
 bool history_write(const char *path, const struct history *history)
 {
     struct whole_file file;
-    struct model_error ignored;
+    struct error_text ignored;
     if (!whole_file_begin(&file, path, 0600, &ignored))
         return false;
     all_write(file.out, history);

@@ -40,7 +40,7 @@ struct lane_file {
 
 /* Reads one key of the section [cluster]. False: *why says what is wrong with it. */
 typedef bool (*lane_file_cluster_key)(void *cluster, const char *key, const char *value,
-                                      struct model_error *why);
+                                      struct error_text *why);
 
 /* A file without a lane, with the model's defaults. */
 void lane_file_init(struct lane_file *file);
@@ -58,6 +58,6 @@ struct model_group *lane_file_group(struct lane_file *file, uint32_t number, con
  * not end in 0 and is not changed. The keys of the section [cluster] go to `cluster_key` with
  * `cluster`; null: they are passed over. */
 bool lane_file_parse(const char *name, const char *text, size_t length, struct lane_file *file,
-                     lane_file_cluster_key cluster_key, void *cluster, struct model_error *error);
+                     lane_file_cluster_key cluster_key, void *cluster, struct error_text *error);
 
 #endif

@@ -66,7 +66,7 @@ const struct key *key_find(const struct key *keys, const char *name)
 /* --- values ----------------------------------------------------------------------------------- */
 
 static bool read_count(const char *value, uint64_t least, uint64_t most, uint32_t *out,
-                       struct model_error *why)
+                       struct error_text *why)
 {
     uint64_t read;
     if (!number_parse_count(value, least, most, &read, why))
@@ -75,19 +75,19 @@ static bool read_count(const char *value, uint64_t least, uint64_t most, uint32_
     return true;
 }
 
-static bool read_bandwidth(const char *value, double *out, struct model_error *why)
+static bool read_bandwidth(const char *value, double *out, struct error_text *why)
 {
     return number_parse_real(value, out, why) && model_attribute_check(MODEL_BANDWIDTH, *out, why);
 }
 
-static bool read_bias(const char *value, double *out, struct model_error *why)
+static bool read_bias(const char *value, double *out, struct error_text *why)
 {
     return number_parse_real(value, out, why) &&
            ((*out > 0 && *out <= MODEL_BIAS_MAX) ||
-            model_fail(why, "it is above 0 and at most %d", MODEL_BIAS_MAX));
+            fail_with(why, "it is above 0 and at most %d", MODEL_BIAS_MAX));
 }
 
-bool line_read(const char *value, struct cost_line *line, struct model_error *why)
+bool line_read(const char *value, struct cost_line *line, struct error_text *why)
 {
     char copy[VALUE_CHARS_MAX];
     snprintf(copy, sizeof copy, "%s", value);
@@ -95,41 +95,41 @@ bool line_read(const char *value, struct cost_line *line, struct model_error *wh
     const char *fixed = strtok_r(copy, " \t", &rest), *growth = strtok_r(NULL, " \t", &rest);
     line->growth_s_byte = 0;
     if (!fixed || strtok_r(NULL, " \t", &rest))
-        return model_fail(why, "it is seconds, then seconds a byte");
+        return fail_with(why, "it is seconds, then seconds a byte");
     if (!number_parse_real(fixed, &line->fixed_s, why) ||
         (growth && !number_parse_real(growth, &line->growth_s_byte, why)))
         return false;
     return fmax(line->fixed_s, line->growth_s_byte) <= LINE_S_MOST ||
-           model_fail(why, "it is at most %g seconds", LINE_S_MOST);
+           fail_with(why, "it is at most %g seconds", LINE_S_MOST);
 }
 
-static bool read_text(const char *value, char *out, struct model_error *why)
+static bool read_text(const char *value, char *out, struct error_text *why)
 {
     if (strlen(value) >= LANE_FILE_TEXT_CHARS)
-        return model_fail(why, "it is too long");
+        return fail_with(why, "it is too long");
     snprintf(out, LANE_FILE_TEXT_CHARS, "%s", value);
     return true;
 }
 
-static bool read_yes_no(const char *value, bool *out, struct model_error *why)
+static bool read_yes_no(const char *value, bool *out, struct error_text *why)
 {
     if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
-        return model_fail(why, "it is yes or no");
+        return fail_with(why, "it is yes or no");
     *out = value[0] == 'y';
     return true;
 }
 
-static bool fail_bits(const char *(*name_of)(uint32_t bit), int bit_count, struct model_error *why)
+static bool fail_bits(const char *(*name_of)(uint32_t bit), int bit_count, struct error_text *why)
 {
     char known[160] = "";
     for (int i = 0; i < bit_count; i++)
         text_more(known, sizeof known, "%s%s", i ? ", " : "", name_of(UINT32_C(1) << i));
-    return model_fail(why, "known are %s", known);
+    return fail_with(why, "known are %s", known);
 }
 
 /* Words between commas or spaces; `name_of` names the bits. */
 static bool read_bits(const char *value, const char *(*name_of)(uint32_t bit), int bit_count,
-                      uint32_t *out, struct model_error *why)
+                      uint32_t *out, struct error_text *why)
 {
     char copy[VALUE_CHARS_MAX], *rest;
     uint32_t bits = 0;
@@ -146,16 +146,16 @@ static bool read_bits(const char *value, const char *(*name_of)(uint32_t bit), i
     return true;
 }
 
-static bool read_schema(const char *value, uint32_t *out, struct model_error *why)
+static bool read_schema(const char *value, uint32_t *out, struct error_text *why)
 {
     return read_count(value, 1, UINT32_MAX, out, why) &&
            (*out == LANE_FILE_SCHEMA ||
-            model_fail(why, "this Multilane reads schema %d; measure anew by multilane-calibrate",
-                       LANE_FILE_SCHEMA));
+            fail_with(why, "this Multilane reads schema %d; measure anew by multilane-calibrate",
+                      LANE_FILE_SCHEMA));
 }
 
 static bool read_eager_bound(const char *value, enum model_bound bound,
-                             struct model_surroundings *around, struct model_error *why)
+                             struct model_surroundings *around, struct error_text *why)
 {
     uint64_t bytes;
     if (!number_parse_size(value, &bytes, why))
@@ -165,7 +165,7 @@ static bool read_eager_bound(const char *value, enum model_bound bound,
     return true;
 }
 
-bool key_read(const struct key *key, const char *value, void *base, struct model_error *why)
+bool key_read(const struct key *key, const char *value, void *base, struct error_text *why)
 {
     void *at = (char *) base + key->offset;
     switch (key->kind) {
@@ -186,7 +186,7 @@ bool key_read(const struct key *key, const char *value, void *base, struct model
     case KEY_YES_NO:
         return read_yes_no(value, at, why);
     case KEY_USE:
-        return model_use_find(value, at) || model_fail(why, "it is eager, rndv or both");
+        return model_use_find(value, at) || fail_with(why, "it is eager, rndv or both");
     case KEY_ABILITIES:
         return read_bits(value, model_ability_name, MODEL_ABILITIES, at, why);
     case KEY_MEMORIES:
@@ -234,7 +234,7 @@ bool attribute_is_key(const char *name)
 }
 
 bool attribute_read(const char *name, const char *value, struct attribute_values *out,
-                    struct model_error *why)
+                    struct error_text *why)
 {
     int parts = 0; /* in which the user's key is divided */
     double read;

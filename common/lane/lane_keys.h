@@ -40,10 +40,10 @@ extern const struct key lane_keys[], top_keys[], copy_keys[], profile_keys[];
 const struct key *key_find(const struct key *keys, const char *name);
 
 /* Reads a value to where it belongs in `base`. False: *why says what is wrong with it. */
-bool key_read(const struct key *key, const char *value, void *base, struct model_error *why);
+bool key_read(const struct key *key, const char *value, void *base, struct error_text *why);
 
 /* "FIXED" or "FIXED GROWTH", the value of a KEY_LINE. */
-bool line_read(const char *value, struct cost_line *line, struct model_error *why);
+bool line_read(const char *value, struct cost_line *line, struct error_text *why);
 
 /* What one key says of the attributes: "latency", or "get_latency" for one way alone. */
 struct attribute_values {
@@ -54,6 +54,6 @@ struct attribute_values {
 
 bool attribute_is_key(const char *name);
 bool attribute_read(const char *name, const char *value, struct attribute_values *out,
-                    struct model_error *why);
+                    struct error_text *why);
 
 #endif

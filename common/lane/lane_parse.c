@@ -40,7 +40,7 @@ struct reader {
     struct lane_file *file;
     lane_file_cluster_key cluster_key; /* null: passed over */
     void *cluster;
-    struct model_error *error;
+    struct error_text *error;
     enum section section;
     char title[LINE_CHARS_MAX]; /* of the section, as written */
     struct model_lane *lane;    /* SECTION_LANE, SECTION_RANGE */
@@ -83,15 +83,15 @@ struct model_group *lane_file_group(struct lane_file *file, uint32_t number, con
 static bool refuse_value(const struct reader *reader, const char *key, const char *value,
                          const char *why)
 {
-    return model_fail(reader->error, "%.80s:%u: %s%.40s%s%s = %.40s: %s", reader->name,
-                      reader->line, reader->title[0] ? "[" : "", reader->title,
-                      reader->title[0] ? "] " : "", key, value, why);
+    return fail_with(reader->error, "%.80s:%u: %s%.40s%s%s = %.40s: %s", reader->name, reader->line,
+                     reader->title[0] ? "[" : "", reader->title, reader->title[0] ? "] " : "", key,
+                     value, why);
 }
 
 static bool refuse_line(const struct reader *reader, const char *what, const char *shown)
 {
-    return model_fail(reader->error, "%.80s:%u: %s \"%.60s\"", reader->name, reader->line, what,
-                      shown);
+    return fail_with(reader->error, "%.80s:%u: %s \"%.60s\"", reader->name, reader->line, what,
+                     shown);
 }
 
 /* --- sections --------------------------------------------------------------------------------- */
@@ -123,9 +123,9 @@ static bool begin_lane(struct reader *reader, const char *name, const char *rest
         return refuse_line(reader, "this name is too long:", name);
     const struct model_lane *other = lane_file_find(file, name);
     if (other)
-        return model_fail(reader->error, "%.80s:%u: lane \"%s\" is there already, in line %u",
-                          reader->name, reader->line, name,
-                          reader->drafts[other - file->lanes].line);
+        return fail_with(reader->error, "%.80s:%u: lane \"%s\" is there already, in line %u",
+                         reader->name, reader->line, name,
+                         reader->drafts[other - file->lanes].line);
     if (file->lane_count == MODEL_LANES_MAX)
         return refuse_line(reader, "a plan has 16 lanes at most, this is one more:", name);
     model_lane_init(lane, name);
@@ -144,7 +144,7 @@ static bool begin_lane(struct reader *reader, const char *name, const char *rest
  * above all of its ranges. */
 static bool begin_range(struct reader *reader, const char *name, const char *rest)
 {
-    struct model_error why;
+    struct error_text why;
     struct lane_file *file = reader->file;
     struct model_lane *lane = file->lane_count ? &file->lanes[file->lane_count - 1] : NULL;
     uint64_t bytes;
@@ -263,20 +263,20 @@ static bool begin_section(struct reader *reader, const char *inside)
 /* --- keys ------------------------------------------------------------------------------------- */
 
 static bool check_overhead(struct lane_draft *draft, const struct attribute_values *values,
-                           struct model_error *why)
+                           struct error_text *why)
 {
     bool sends = values->is_given[MODEL_OVERHEAD_SEND];
     bool receives = values->is_given[MODEL_OVERHEAD_RECEIVE];
     draft->overhead_whole = draft->overhead_whole || (sends && receives);
     draft->overhead_parts = draft->overhead_parts || sends != receives;
     return !(sends || receives) || !draft->overhead_whole || !draft->overhead_parts ||
-           model_fail(why, "overhead is the sum of overhead_send and overhead_receive; give either "
-                           "it or them");
+           fail_with(why, "overhead is the sum of overhead_send and overhead_receive; give either "
+                          "it or them");
 }
 
 /* A key for one way wins over the same key for all of them, in whatever order they stand. */
 static bool read_attribute(struct reader *reader, const char *name, const char *value,
-                           struct model_error *why)
+                           struct error_text *why)
 {
     struct lane_draft *draft = reader->draft;
     struct attribute_values read;
@@ -311,7 +311,7 @@ static bool read_group(struct reader *reader, const char *name)
 
 /* False: *why says what is wrong, or reader->error if that stays empty. */
 static bool read_section_key(struct reader *reader, const char *name, const char *value,
-                             struct model_error *why)
+                             struct error_text *why)
 {
     enum section section = reader->section;
     if (section == SECTION_CLUSTER)
@@ -322,8 +322,8 @@ static bool read_section_key(struct reader *reader, const char *name, const char
         return read_group(reader, value);
     const struct key *key = sections[section].keys ? key_find(sections[section].keys, name) : NULL;
     if (!key)
-        return model_fail(why, "there is no such key %s; man multilane-plan lists them",
-                          section == SECTION_TOP ? "above the first section" : "in this section");
+        return fail_with(why, "there is no such key %s; man multilane-plan lists them",
+                         section == SECTION_TOP ? "above the first section" : "in this section");
     return key_read(key, value, reader->base, why);
 }
 
@@ -365,7 +365,7 @@ static bool read_key(struct reader *reader, char *line)
         return refuse_line(reader, "this is neither [section] nor key = value:", line);
     *equals = 0;
     char *name = trim(line), *value = trim(equals + 1);
-    struct model_error why = {""};
+    struct error_text why = {""};
     if (!*value)
         return refuse_value(reader, name, value, "the value is missing");
     return check_new(reader, name, value) &&
@@ -379,12 +379,12 @@ static bool check_text(struct reader *reader, const char *line, size_t length)
     for (size_t i = 0; i < length; i++) {
         unsigned char c = (unsigned char) line[i];
         if ((c < 0x20 && !is_space((char) c)) || c == 0x7f)
-            return model_fail(reader->error, "%.80s:%u: byte 0x%02x: this is not a text file",
-                              reader->name, reader->line, c);
+            return fail_with(reader->error, "%.80s:%u: byte 0x%02x: this is not a text file",
+                             reader->name, reader->line, c);
     }
     if (length >= LINE_CHARS_MAX)
-        return model_fail(reader->error, "%.80s:%u: a line of %zu characters, more than %d",
-                          reader->name, reader->line, length, LINE_CHARS_MAX - 1);
+        return fail_with(reader->error, "%.80s:%u: a line of %zu characters, more than %d",
+                         reader->name, reader->line, length, LINE_CHARS_MAX - 1);
     return true;
 }
 
@@ -421,8 +421,8 @@ static bool parse_lines(struct reader *reader, char *text, size_t length)
         line += line_length + 1;
     }
     if (reader->file->has_profile && reader->section != SECTION_END)
-        return model_fail(reader->error, "%.80s: it is cut off: a profile ends with [end]",
-                          reader->name);
+        return fail_with(reader->error, "%.80s: it is cut off: a profile ends with [end]",
+                         reader->name);
     return true;
 }
 
@@ -457,21 +457,21 @@ static void join_ranges(struct model_lane_cost *cost)
 
 static bool check_lane(struct reader *reader, uint32_t i)
 {
-    struct model_error why;
+    struct error_text why;
     struct model_lane *lane = &reader->file->lanes[i];
     drop_ways(&reader->drafts[i], lane);
     for (int way = 0; way < MODEL_WAYS; way++)
         for (uint32_t j = 0; j < lane->cost[way].range_count; j++)
             if (!(lane->cost[way].ranges[j].bandwidth_bytes_s > 0))
-                return model_fail(reader->error,
-                                  "%.80s:%u: lane \"%s\" has no bandwidth; add bandwidth = BYTES A "
-                                  "SECOND",
-                                  reader->name, reader->drafts[i].line, lane->name);
+                return fail_with(reader->error,
+                                 "%.80s:%u: lane \"%s\" has no bandwidth; add bandwidth = BYTES A "
+                                 "SECOND",
+                                 reader->name, reader->drafts[i].line, lane->name);
     for (int way = 0; way < MODEL_WAYS; way++)
         join_ranges(&lane->cost[way]);
     if (!model_lane_check(lane, &why))
-        return model_fail(reader->error, "%.80s:%u: %.200s", reader->name, reader->drafts[i].line,
-                          why.text);
+        return fail_with(reader->error, "%.80s:%u: %.200s", reader->name, reader->drafts[i].line,
+                         why.text);
     return true;
 }
 
@@ -479,12 +479,12 @@ static bool check_file(struct reader *reader)
 {
     struct lane_file *file = reader->file;
     if (file->has_profile && !file->profile.schema)
-        return model_fail(reader->error, "%.80s: [profile]: the schema is missing", reader->name);
+        return fail_with(reader->error, "%.80s: [profile]: the schema is missing", reader->name);
     if (!file->lane_count)
-        return model_fail(reader->error,
-                          "%.80s: there is no lane in it; a lane is a section [lane NAME] with at "
-                          "least bandwidth = BYTES A SECOND",
-                          reader->name);
+        return fail_with(reader->error,
+                         "%.80s: there is no lane in it; a lane is a section [lane NAME] with at "
+                         "least bandwidth = BYTES A SECOND",
+                         reader->name);
     for (uint32_t i = 0; i < file->lane_count; i++)
         if (!check_lane(reader, i))
             return false;
@@ -492,7 +492,7 @@ static bool check_file(struct reader *reader)
 }
 
 bool lane_file_parse(const char *name, const char *text, size_t length, struct lane_file *file,
-                     lane_file_cluster_key cluster_key, void *cluster, struct model_error *error)
+                     lane_file_cluster_key cluster_key, void *cluster, struct error_text *error)
 {
     struct reader reader = {.name = name,
                             .line = 1,
@@ -503,10 +503,10 @@ bool lane_file_parse(const char *name, const char *text, size_t length, struct l
                             .error = error};
     lane_file_init(file);
     if (!length)
-        return model_fail(error, "%.80s: it is empty; man multilane-plan shows an example", name);
+        return fail_with(error, "%.80s: it is empty; man multilane-plan shows an example", name);
     char *copy = malloc(length + 1);
     if (!copy)
-        return model_fail(error, "%.80s: no memory for %zu bytes", name, length);
+        return fail_with(error, "%.80s: no memory for %zu bytes", name, length);
     memcpy(copy, text, length);
     copy[length] = 0;
     bool read = parse_lines(&reader, copy, length) && check_file(&reader);

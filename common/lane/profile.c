@@ -38,9 +38,9 @@ void profile_path(enum profile_folder folder, const char *site_folder,
 /* --- reading ---------------------------------------------------------------------------------- */
 
 enum profile_state profile_read(const char *path, const struct fingerprint *here,
-                                struct lane_file *file, struct model_error *error)
+                                struct lane_file *file, struct error_text *error)
 {
-    struct model_error why;
+    struct error_text why;
     size_t length;
     bool absent;
     char *text = whole_file_read(path, LANE_FILE_BYTES_MAX, false, &length, &absent, error);
@@ -49,12 +49,12 @@ enum profile_state profile_read(const char *path, const struct fingerprint *here
     bool good = lane_file_parse(path, text, length, file, NULL, NULL, error);
     free(text);
     if (good && !file->has_profile)
-        good = model_fail(error,
-                          "%.120s: it has no section [profile], so multilane-calibrate did not "
-                          "write it",
-                          path);
+        good = fail_with(error,
+                         "%.120s: it has no section [profile], so multilane-calibrate did not "
+                         "write it",
+                         path);
     if (good && !fingerprint_matches(&file->profile.machine, here, &why))
-        good = model_fail(error, "%.80s: %.230s", path, why.text);
+        good = fail_with(error, "%.80s: %.230s", path, why.text);
     return good ? PROFILE_READ : PROFILE_REFUSED;
 }
 

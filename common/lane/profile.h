@@ -37,7 +37,7 @@ enum profile_state {
 
 /* Reads one file. It is refused if it is no profile, or one of another machine. */
 enum profile_state profile_read(const char *path, const struct fingerprint *here,
-                                struct lane_file *file, struct model_error *error);
+                                struct lane_file *file, struct error_text *error);
 
 /* Replaces the costs of `lane` by those that were measured for a lane of this name at this
  * placement, or, inside a node, at the other placement there. Abilities and limits stay. False: it

@@ -19,24 +19,24 @@ static bool bytes_read(int fd, char *text, size_t bytes)
 }
 
 char *whole_file_read(const char *path, size_t most_bytes, bool is_own, size_t *length,
-                      bool *is_absent, struct model_error *error)
+                      bool *is_absent, struct error_text *error)
 {
     struct stat status;
     char *text = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     *is_absent = fd < 0 && (errno == ENOENT || errno == ENOTDIR);
     if (fd < 0 || fstat(fd, &status) != 0)
-        model_fail(error, "%.120s: cannot be read: %s", path, strerror(errno));
+        fail_with(error, "%.120s: cannot be read: %s", path, strerror(errno));
     else if (!S_ISREG(status.st_mode))
-        model_fail(error, "%.120s: it is not a file", path);
+        fail_with(error, "%.120s: it is not a file", path);
     else if (is_own && status.st_uid != geteuid())
-        model_fail(error, "%.120s: it is another user's", path);
+        fail_with(error, "%.120s: it is another user's", path);
     else if ((size_t) status.st_size > most_bytes)
-        model_fail(error, "%.120s: it is larger than %zu bytes", path, most_bytes);
+        fail_with(error, "%.120s: it is larger than %zu bytes", path, most_bytes);
     else if (!(text = calloc(1, (size_t) status.st_size + 1)))
-        model_fail(error, "%.120s: no memory to read it", path);
+        fail_with(error, "%.120s: no memory to read it", path);
     else if (!bytes_read(fd, text, *length = (size_t) status.st_size)) {
-        model_fail(error, "%.120s: cannot be read: %s", path, strerror(errno));
+        fail_with(error, "%.120s: cannot be read: %s", path, strerror(errno));
         free(text);
         text = NULL;
     }
@@ -56,22 +56,22 @@ static mode_t folder_mode(const char *folder)
 }
 
 /* Makes the folders in which `path` is. */
-static bool folders_make(const char *path, struct model_error *error)
+static bool folders_make(const char *path, struct error_text *error)
 {
     char folder[WHOLE_FILE_PATH_CHARS];
     snprintf(folder, sizeof(folder), "%s", path);
     for (char *at = strchr(folder + 1, '/'); at; at = strchr(at + 1, '/')) {
         *at = '\0';
         if (mkdir(folder, folder_mode(folder)) != 0 && errno != EEXIST)
-            return model_fail(error, "%.120s: the folder cannot be made: %s", folder,
-                              strerror(errno));
+            return fail_with(error, "%.120s: the folder cannot be made: %s", folder,
+                             strerror(errno));
         *at = '/';
     }
     return true;
 }
 
 bool whole_file_begin(struct whole_file *file, const char *path, mode_t mode,
-                      struct model_error *error)
+                      struct error_text *error)
 {
     struct timespec now;
     if (!folders_make(path, error))
@@ -83,13 +83,13 @@ bool whole_file_begin(struct whole_file *file, const char *path, mode_t mode,
     file->path = path;
     int fd = open(file->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd < 0)
-        return model_fail(error, "%.120s: cannot be written: %s", path, strerror(errno));
+        return fail_with(error, "%.120s: cannot be written: %s", path, strerror(errno));
     file->out = fdopen(fd, "w");
     if (file->out)
         return true;
     close(fd);
     unlink(file->name);
-    return model_fail(error, "%.120s: no memory to write it", path);
+    return fail_with(error, "%.120s: no memory to write it", path);
 }
 
 void whole_file_drop(struct whole_file *file)
@@ -98,7 +98,7 @@ void whole_file_drop(struct whole_file *file)
     unlink(file->name);
 }
 
-bool whole_file_end(struct whole_file *file, struct model_error *error)
+bool whole_file_end(struct whole_file *file, struct error_text *error)
 {
     bool is_written = !ferror(file->out);
     is_written = fclose(file->out) == 0 && is_written;
@@ -106,5 +106,5 @@ bool whole_file_end(struct whole_file *file, struct model_error *error)
         return true;
     int why = errno;
     unlink(file->name);
-    return model_fail(error, "%.120s: cannot be written: %s", file->path, strerror(why));
+    return fail_with(error, "%.120s: cannot be written: %s", file->path, strerror(why));
 }

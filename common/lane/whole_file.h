@@ -15,7 +15,7 @@
  * them, which the caller frees. Null with a sentence; *is_absent: there is no such file. Never
  * waits, as opening a pipe would. */
 char *whole_file_read(const char *path, size_t most_bytes, bool is_own, size_t *length,
-                      bool *is_absent, struct model_error *error);
+                      bool *is_absent, struct error_text *error);
 
 /* A new file beside `path`, that takes its place at the end. */
 struct whole_file {
@@ -27,8 +27,8 @@ struct whole_file {
 /* Makes it, and the folders that it is in; of `mode` the umask allows its part. False with a
  * sentence. `path` stays until the end. */
 bool whole_file_begin(struct whole_file *file, const char *path, mode_t mode,
-                      struct model_error *error);
-bool whole_file_end(struct whole_file *file, struct model_error *error);
+                      struct error_text *error);
+bool whole_file_end(struct whole_file *file, struct error_text *error);
 
 /* As if it had not begun, but for the folders. */
 void whole_file_drop(struct whole_file *file);

@@ -16,7 +16,7 @@
 struct driver driver;
 bool driver_is_loaded, device_memory_possible;
 
-static struct model_error why;
+static struct error_text why;
 
 /* The interface of this version of CUDA is asked for; a newer driver keeps it. */
 #define INTERFACE_VERSION 11030
@@ -80,12 +80,12 @@ static bool functions_find(void *library)
     function_set(&lookup.with_status, dlsym(library, "cuGetProcAddress_v2"));
     function_set(&lookup.plain, dlsym(library, "cuGetProcAddress"));
     if (!lookup.with_status && !lookup.plain)
-        return model_fail(&why, "the CUDA driver is too old: it has no cuGetProcAddress, which "
-                                "came with 11.3");
+        return fail_with(&why, "the CUDA driver is too old: it has no cuGetProcAddress, which "
+                               "came with 11.3");
     const char *missing = functions_look(
         &lookup, functions, sizeof(functions) / sizeof(functions[0]), INTERFACE_VERSION);
     if (missing)
-        return model_fail(&why, "the CUDA driver is too old: it has no %s", missing);
+        return fail_with(&why, "the CUDA driver is too old: it has no %s", missing);
     functions_look(&lookup, optional_functions,
                    sizeof(optional_functions) / sizeof(optional_functions[0]), INTERFACE_VERSION);
     functions_look(&lookup, later_functions, sizeof(later_functions) / sizeof(later_functions[0]),
@@ -115,14 +115,14 @@ static void driver_find(void)
 {
     const char *loaded = library_loaded("libcuda.so"); /* the program has it already */
     if (!loaded && !node_has_devices()) {
-        model_fail(&why, "%s", no_device);
+        fail_with(&why, "%s", no_device);
         return;
     }
     const char *name = loaded ? loaded : "libcuda.so.1";
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         const char *error = dlerror();
-        model_fail(&why, "the CUDA driver cannot be loaded: %s", error ? error : name);
+        fail_with(&why, "the CUDA driver cannot be loaded: %s", error ? error : name);
         return;
     }
     /* Never closed: what it has set up in this process stays. */

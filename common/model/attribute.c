@@ -46,16 +46,16 @@ void model_overhead_divide(double overhead_s, double *send_s, double *receive_s)
     *receive_s = overhead_s - *send_s; /* exact: the two are within a factor of two */
 }
 
-bool model_attribute_check(enum model_attribute attribute, double value, struct model_error *error)
+bool model_attribute_check(enum model_attribute attribute, double value, struct error_text *error)
 {
     if (attribute == MODEL_BANDWIDTH) {
         if ((value >= BANDWIDTH_MIN && value <= BANDWIDTH_MAX) || value == INFINITY)
             return true;
-        return model_fail(error, "bandwidth = %g: it is above 0, from %g to %g bytes a second",
-                          value, BANDWIDTH_MIN, BANDWIDTH_MAX);
+        return fail_with(error, "bandwidth = %g: it is above 0, from %g to %g bytes a second",
+                         value, BANDWIDTH_MIN, BANDWIDTH_MAX);
     }
     if (value >= 0 && value <= MODEL_TIME_S_MAX)
         return true;
-    return model_fail(error, "%s = %g is not a time from 0 to %g seconds",
-                      model_attribute_name(attribute), value, MODEL_TIME_S_MAX);
+    return fail_with(error, "%s = %g is not a time from 0 to %g seconds",
+                     model_attribute_name(attribute), value, MODEL_TIME_S_MAX);
 }

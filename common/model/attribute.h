@@ -63,6 +63,6 @@ void model_overhead_divide(double overhead_s, double *send_s, double *receive_s)
 
 /* Is this a value that the model can compute with? Times are from 0 to 1e9 seconds (a byte),
  * bandwidths from 1e-6 to 1e30 bytes a second or infinite. */
-bool model_attribute_check(enum model_attribute attribute, double value, struct model_error *error);
+bool model_attribute_check(enum model_attribute attribute, double value, struct error_text *error);
 
 #endif

@@ -5,15 +5,16 @@
 
 #include <stdbool.h>
 
-struct model_error {
+struct error_text {
     char text[1024]; /* one sentence without a line end; empty while all is well */
 };
 
-/* Writes the sentence, with ? for all but printable ASCII, and returns false, so that a check can
- * be `return model_fail(...)`. A null `error` is allowed: the caller does not want to know. */
+/* Writes the sentence, with ? for control characters and for bytes that are no UTF-8, and returns
+ * false, so that a check can be `return fail_with(...)`. A null `error` is allowed: the caller does
+ * not want to know. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-bool model_fail(struct model_error *error, const char *format, ...);
+bool fail_with(struct error_text *error, const char *format, ...);
 
 #endif

@@ -111,32 +111,31 @@ void model_lane_set_cost(struct model_lane *lane, enum model_way way,
 }
 
 static bool check_range(const struct model_lane *lane, const struct model_lane_range *range,
-                        struct model_error *error)
+                        struct error_text *error)
 {
-    struct model_error why;
+    struct error_text why;
     for (int i = 0; i < MODEL_ATTRIBUTES; i++)
         if (!model_attribute_check((enum model_attribute) i, model_attribute_of(range, i), &why))
-            return model_fail(error, "lane \"%s\": %.200s", lane->name, why.text);
+            return fail_with(error, "lane \"%s\": %.200s", lane->name, why.text);
     return true;
 }
 
 static bool check_cost(const struct model_lane *lane, const struct model_lane_cost *cost,
-                       struct model_error *error)
+                       struct error_text *error)
 {
     uint32_t count = cost->range_count;
     if (count > MODEL_LANE_RANGES_MAX)
-        return model_fail(error, "lane \"%s\" has %u size ranges, more than %d", lane->name,
-                          (unsigned) count, MODEL_LANE_RANGES_MAX);
+        return fail_with(error, "lane \"%s\" has %u size ranges, more than %d", lane->name,
+                         (unsigned) count, MODEL_LANE_RANGES_MAX);
     for (uint32_t i = 0; i < count; i++) {
         if (i && cost->ranges[i].largest_bytes <= cost->ranges[i - 1].largest_bytes)
-            return model_fail(error, "lane \"%s\": size range %u does not end above the one before",
-                              lane->name, (unsigned) i + 1);
+            return fail_with(error, "lane \"%s\": size range %u does not end above the one before",
+                             lane->name, (unsigned) i + 1);
         if (!check_range(lane, &cost->ranges[i], error))
             return false;
     }
     if (count && cost->ranges[count - 1].largest_bytes != UINT64_MAX)
-        return model_fail(error, "lane \"%s\": its last size range does not end at inf",
-                          lane->name);
+        return fail_with(error, "lane \"%s\": its last size range does not end at inf", lane->name);
     return true;
 }
 
@@ -162,20 +161,19 @@ void model_lane_share(struct model_lane *lane, struct model_sharers sharers)
                 lane->cost[way].ranges[i].bandwidth_bytes_s = part;
 }
 
-bool model_lane_check(const struct model_lane *lane, struct model_error *error)
+bool model_lane_check(const struct model_lane *lane, struct error_text *error)
 {
-    struct model_error why;
+    struct error_text why;
     if (!(lane->reg_cached_s <= MODEL_TIME_S_MAX))
-        return model_fail(error, "lane \"%s\": reg_cached = %g is not a time of at most %g seconds",
-                          lane->name, lane->reg_cached_s, MODEL_TIME_S_MAX);
+        return fail_with(error, "lane \"%s\": reg_cached = %g is not a time of at most %g seconds",
+                         lane->name, lane->reg_cached_s, MODEL_TIME_S_MAX);
     if (!(lane->copy_growth_s_byte >= 0 && lane->copy_growth_s_byte <= MODEL_TIME_S_MAX))
-        return model_fail(error,
-                          "lane \"%s\": copy_growth = %g is not a time of at most %g seconds",
-                          lane->name, lane->copy_growth_s_byte, MODEL_TIME_S_MAX);
+        return fail_with(error, "lane \"%s\": copy_growth = %g is not a time of at most %g seconds",
+                         lane->name, lane->copy_growth_s_byte, MODEL_TIME_S_MAX);
     if (lane->shared_bytes_s != 0 &&
         !model_attribute_check(MODEL_BANDWIDTH, lane->shared_bytes_s, &why))
-        return model_fail(error, "lane \"%s\": shared = %g is no bandwidth", lane->name,
-                          lane->shared_bytes_s);
+        return fail_with(error, "lane \"%s\": shared = %g is no bandwidth", lane->name,
+                         lane->shared_bytes_s);
     for (int way = 0; way < MODEL_WAYS; way++)
         if (!check_cost(lane, &lane->cost[way], error))
             return false;

@@ -164,7 +164,7 @@ void model_lane_share(struct model_lane *lane, struct model_sharers sharers);
 
 /* Is every value one that the model can compute with? Negative, NaN and (but for bandwidth)
  * infinite values, zero bandwidth, ranges out of order: refused by lane, attribute and value. */
-bool model_lane_check(const struct model_lane *lane, struct model_error *error);
+bool model_lane_check(const struct model_lane *lane, struct error_text *error);
 
 /* The range that holds for a message of `bytes`; null if the lane cannot go this way. */
 const struct model_lane_range *model_lane_range_at(const struct model_lane *lane,

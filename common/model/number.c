@@ -13,26 +13,55 @@
 /* Longest text that can be a number; what is longer is nonsense and is cut in messages. */
 #define NUMBER_CHARS_MAX 64
 
-bool model_fail(struct model_error *error, const char *format, ...)
+/* Of a character of UTF-8 that has several bytes and controls no terminal: their number; else 0. */
+static size_t character_bytes(const unsigned char *text)
+{
+    static const uint32_t least[] = {0, 0, 0xa0, 0x800, 0x10000};
+    size_t length = (*text & 0xe0) == 0xc0   ? 2
+                    : (*text & 0xf0) == 0xe0 ? 3
+                    : (*text & 0xf8) == 0xf0 ? 4
+                                             : 0;
+    uint32_t code = *text & (0x7fu >> length);
+    for (size_t i = 1; i < length; i++) {
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (text[i] & 0x3fu);
+    }
+    bool is_good = code >= least[length] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+    return is_good ? length : 0;
+}
+
+/* It quotes what came from outside, and words of the system in the user's language: what could
+ * control a terminal is taken out. */
+static void controls_replace(char *text)
+{
+    for (size_t length; *text; text += length) {
+        bool is_ascii = *text >= ' ' && *text <= '~';
+        length = is_ascii ? 1 : character_bytes((const unsigned char *) text);
+        if (length == 0) {
+            *text = '?';
+            length = 1;
+        }
+    }
+}
+
+bool fail_with(struct error_text *error, const char *format, ...)
 {
     if (error) {
         va_list arguments;
         va_start(arguments, format);
         vsnprintf(error->text, sizeof error->text, format, arguments);
         va_end(arguments);
-        /* It quotes what came from outside: only what every terminal prints. */
-        for (char *c = error->text; *c; c++)
-            if (*c < ' ' || *c > '~')
-                *c = '?';
+        controls_replace(error->text);
     }
     return false;
 }
 
 /* Nonsense may be of any length; a message shows its start. */
-static bool number_refuse(struct model_error *error, const char *text, const char *wanted)
+static bool number_refuse(struct error_text *error, const char *text, const char *wanted)
 {
     bool cut = memchr(text, 0, 33) == NULL;
-    return model_fail(error, "\"%.32s%s\" is not %s", text, cut ? "..." : "", wanted);
+    return fail_with(error, "\"%.32s%s\" is not %s", text, cut ? "..." : "", wanted);
 }
 
 static const char *skip_digits(const char *text)
@@ -75,7 +104,7 @@ static void put_locale_point(const char *text, char *out, size_t out_size)
         snprintf(out, out_size, "%s", text);
 }
 
-bool number_parse_real(const char *text, double *value, struct model_error *error)
+bool number_parse_real(const char *text, double *value, struct error_text *error)
 {
     static const char wanted[] = "a number of 0 or more, such as 1.3e-6";
     char local[NUMBER_CHARS_MAX + 16];
@@ -118,7 +147,7 @@ static int suffix_shift(const char *suffix)
     return found && !suffix[1] ? 10 * (int) (found - letters + 1) : -1;
 }
 
-bool number_parse_size(const char *text, uint64_t *value, struct model_error *error)
+bool number_parse_size(const char *text, uint64_t *value, struct error_text *error)
 {
     static const char wanted[] = "a size of at most 2^64-1 bytes, such as 4096, 64k or inf";
     if (!strcmp(text, "inf")) {
@@ -137,7 +166,7 @@ bool number_parse_size(const char *text, uint64_t *value, struct model_error *er
 }
 
 bool number_parse_count(const char *text, uint64_t least, uint64_t most, uint64_t *value,
-                        struct model_error *error)
+                        struct error_text *error)
 {
     uint64_t read;
     const char *end;
@@ -151,8 +180,7 @@ bool number_parse_count(const char *text, uint64_t least, uint64_t most, uint64_
     return number_refuse(error, text, wanted);
 }
 
-bool number_parse_range(const char *text, uint64_t *first, uint64_t *last,
-                        struct model_error *error)
+bool number_parse_range(const char *text, uint64_t *first, uint64_t *last, struct error_text *error)
 {
     static const char wanted[] = "a range of sizes, such as 4k-64k or 1m-inf";
     char low[NUMBER_CHARS_MAX + 1];

@@ -15,19 +15,19 @@
 
 /* A decimal real, 0 or more, finite: "12.5e9", "0.99", ".5". Hexadecimal, "inf", "nan", signs in
  * front and what a double can only hold as infinity are refused. */
-bool number_parse_real(const char *text, double *value, struct model_error *error);
+bool number_parse_real(const char *text, double *value, struct error_text *error);
 
 /* Bytes: a whole number with one of k, m, g, t (powers of 1024, either case) after it or none;
  * "inf" is UINT64_MAX. What does not fit 64 bits is refused. */
-bool number_parse_size(const char *text, uint64_t *value, struct model_error *error);
+bool number_parse_size(const char *text, uint64_t *value, struct error_text *error);
 
 /* A count without suffix, from `least` to `most`. */
 bool number_parse_count(const char *text, uint64_t least, uint64_t most, uint64_t *value,
-                        struct model_error *error);
+                        struct error_text *error);
 
 /* "LO-HI", two sizes, both included, LO not above HI; a single size is a range of one. */
 bool number_parse_range(const char *text, uint64_t *first, uint64_t *last,
-                        struct model_error *error);
+                        struct error_text *error);
 
 /* What makes a word plural that so many are counted by: "s", but for one "". */
 static inline const char *number_plural(uint64_t count)

@@ -270,30 +270,30 @@ static enum plan_decider interval_decider(const struct walk *walk, uint64_t byte
 
 /* --- putting it together ---------------------------------------------------------------------- */
 
-static bool fail_memory(struct model_error *error)
+static bool fail_memory(struct error_text *error)
 {
-    return model_fail(error, "no memory for a plan");
+    return fail_with(error, "no memory for a plan");
 }
 
 /* Names what was missing for the protocol that asks least of a lane. */
-static bool fail_uncovered(const struct walk *walk, uint64_t bytes, struct model_error *error)
+static bool fail_uncovered(const struct walk *walk, uint64_t bytes, struct error_text *error)
 {
     const struct plan_input *input = walk->input;
-    struct model_error why = {"every protocol that could is left out"};
+    struct error_text why = {"every protocol that could is left out"};
     for (uint32_t i = MODEL_PROTOCOLS; i-- > 0;) {
         const struct model_protocol *protocol = model_protocols[i];
         if (input->without >> i & 1 ||
             (protocol->kind == MODEL_RNDV && !bytes && !input->is_announced))
             continue;
         if (model_protocol_allows(protocol, &input->lanes[0], &input->around, &why))
-            model_fail(&why, "%s does not carry so many over lane \"%s\"", protocol->name,
-                       input->lanes[0].name);
+            fail_with(&why, "%s does not carry so many over lane \"%s\"", protocol->name,
+                      input->lanes[0].name);
         if (protocol->needs.all_of == MODEL_CAN_SEND)
             break;
     }
-    return model_fail(error, "no protocol can carry a %s of %s bytes of %s: %.140s",
-                      model_operation_name(input->around.operation), number_size(bytes).text,
-                      model_buffer_name(input->around.buffer), why.text);
+    return fail_with(error, "no protocol can carry a %s of %s bytes of %s: %.140s",
+                     model_operation_name(input->around.operation), number_size(bytes).text,
+                     model_buffer_name(input->around.buffer), why.text);
 }
 
 /* One interval in which every line is straight. */
@@ -314,7 +314,7 @@ static bool walk_interval(struct walk *walk, uint64_t from, uint64_t end)
     }
 }
 
-static bool walk_sizes(struct walk *walk, struct model_error *error)
+static bool walk_sizes(struct walk *walk, struct error_text *error)
 {
     uint64_t bytes = 0;
     for (;;) {
@@ -348,7 +348,7 @@ static struct plan *plan_make(const struct walk *walk, const char *note)
     return plan;
 }
 
-struct plan *plan_build(const struct plan_input *input, struct model_error *error)
+struct plan *plan_build(const struct plan_input *input, struct error_text *error)
 {
     char note[sizeof((struct plan *) 0)->note] = "";
     struct plan *plan = NULL;

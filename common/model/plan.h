@@ -48,7 +48,7 @@ struct plan {
 /* Builds the plan, or returns null with a sentence that names the operation, the buffer type, the
  * size that nothing can carry and what lane was missing, or the lane and value that are wrong. The
  * plan keeps nothing of the input but pointers into the protocol table. */
-struct plan *plan_build(const struct plan_input *input, struct model_error *error);
+struct plan *plan_build(const struct plan_input *input, struct error_text *error);
 void plan_free(struct plan *plan);
 
 /* The entry for a message of `bytes`: at most one comparison an entry, and it always ends, because

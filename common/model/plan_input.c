@@ -15,35 +15,35 @@ void plan_input_init(struct plan_input *input)
         input->around.copy[i].fixed_s = -1; /* until a driver is there that copies it */
 }
 
-static bool check_surroundings(const struct model_surroundings *around, struct model_error *error)
+static bool check_surroundings(const struct model_surroundings *around, struct error_text *error)
 {
     if (!(around->bias > 0 && around->bias <= MODEL_BIAS_MAX))
-        return model_fail(error, "bias = %g is not a number above 0 and up to 100", around->bias);
+        return fail_with(error, "bias = %g is not a number above 0 and up to 100", around->bias);
     for (int i = 0; i < MODEL_MEMORIES; i++)
         if (!(around->copy[i].fixed_s <= 1e9) ||
             !(around->copy[i].growth_s_byte >= 0 && around->copy[i].growth_s_byte <= 1e9))
-            return model_fail(error, "copying %s memory: %g s and %g s a byte are no times",
-                              model_memory_name(UINT32_C(1) << i), around->copy[i].fixed_s,
-                              around->copy[i].growth_s_byte);
+            return fail_with(error, "copying %s memory: %g s and %g s a byte are no times",
+                             model_memory_name(UINT32_C(1) << i), around->copy[i].fixed_s,
+                             around->copy[i].growth_s_byte);
     for (uint32_t i = 0; i < around->groups.count; i++) {
         const struct model_group *group = &around->groups.list[i];
         if (!(group->bandwidth_bytes_s >= 0)) /* 0: it was not measured */
-            return model_fail(error, "group %u: bandwidth = %g is below 0", (unsigned) group->id,
-                              group->bandwidth_bytes_s);
+            return fail_with(error, "group %u: bandwidth = %g is below 0", (unsigned) group->id,
+                             group->bandwidth_bytes_s);
     }
     return true;
 }
 
-bool plan_input_check(const struct plan_input *input, struct model_error *error)
+bool plan_input_check(const struct plan_input *input, struct error_text *error)
 {
     if (!input->lane_count || input->lane_count > MODEL_LANES_MAX)
-        return model_fail(error, "a plan is made of 1 to %d lanes, not of %u", MODEL_LANES_MAX,
-                          (unsigned) input->lane_count);
+        return fail_with(error, "a plan is made of 1 to %d lanes, not of %u", MODEL_LANES_MAX,
+                         (unsigned) input->lane_count);
     for (uint32_t i = 0; i < input->override_count; i++)
         if (input->overrides[i].protocol_index >= MODEL_PROTOCOLS)
-            return model_fail(error, "protocol %u is forced, but the table has %u",
-                              (unsigned) input->overrides[i].protocol_index,
-                              (unsigned) MODEL_PROTOCOLS);
+            return fail_with(error, "protocol %u is forced, but the table has %u",
+                             (unsigned) input->overrides[i].protocol_index,
+                             (unsigned) MODEL_PROTOCOLS);
     for (uint32_t i = 0; i < input->lane_count; i++)
         if (!model_lane_check(&input->lanes[i], error))
             return false;
@@ -54,7 +54,7 @@ bool plan_input_check(const struct plan_input *input, struct model_error *error)
 
 /* One piece between commas: NAME, NAME:LO-HI, or LO-HI for the name before. */
 static bool override_parse(char *piece, int *protocol, struct plan_override *override,
-                           struct model_error *error)
+                           struct error_text *error)
 {
     char *range = strchr(piece, ':');
     bool named = range || *protocol < 0 || piece[0] < '0' || piece[0] > '9';
@@ -75,13 +75,13 @@ static bool override_parse(char *piece, int *protocol, struct plan_override *ove
 }
 
 bool plan_overrides_parse(const char *text, struct plan_override overrides[PLAN_OVERRIDES_MAX],
-                          uint32_t *count, struct model_error *error)
+                          uint32_t *count, struct error_text *error)
 {
     char copy[512];
     int protocol = -1;
     uint32_t read = 0;
     if (strlen(text) >= sizeof copy)
-        return model_fail(error, "a list of protocols of %zu characters is too long", strlen(text));
+        return fail_with(error, "a list of protocols of %zu characters is too long", strlen(text));
     *count = 0;
     if (!strcmp(text, "auto"))
         return true;
@@ -91,7 +91,7 @@ bool plan_overrides_parse(const char *text, struct plan_override overrides[PLAN_
         if (next)
             *next++ = 0;
         if (read == PLAN_OVERRIDES_MAX)
-            return model_fail(error, "more than %d forced ranges", PLAN_OVERRIDES_MAX);
+            return fail_with(error, "more than %d forced ranges", PLAN_OVERRIDES_MAX);
         if (!override_parse(piece, &protocol, &overrides[read++], error))
             return false;
     }

@@ -24,7 +24,7 @@ struct plan_override {
 
 /* Reads "auto" (none), "NAME" (from 0 to inf) or "NAME:LO-HI,LO-HI,NAME:LO-HI,...". */
 bool plan_overrides_parse(const char *text, struct plan_override overrides[PLAN_OVERRIDES_MAX],
-                          uint32_t *count, struct model_error *error);
+                          uint32_t *count, struct error_text *error);
 
 struct plan_input {
     const struct model_lane *lanes;
@@ -62,6 +62,6 @@ struct plan_input {
 void plan_input_init(struct plan_input *input);
 
 /* Can a plan be made from it? If not, *error names the lane or the value that is wrong. */
-bool plan_input_check(const struct plan_input *input, struct model_error *error);
+bool plan_input_check(const struct plan_input *input, struct error_text *error);
 
 #endif

@@ -493,7 +493,7 @@ static const struct model_protocol rndv_staged = {
 #define ENTRY(index, object) [MODEL_##index] = &object,
 const struct model_protocol *const model_protocols[MODEL_PROTOCOLS] = {MODEL_PROTOCOL_LIST(ENTRY)};
 
-int model_protocol_find(const char *name, struct model_error *error)
+int model_protocol_find(const char *name, struct error_text *error)
 {
     char known[160] = "";
     for (int i = 0; i < MODEL_PROTOCOLS; i++) {
@@ -501,43 +501,43 @@ int model_protocol_find(const char *name, struct model_error *error)
             return i;
         text_more(known, sizeof known, "%s%s", i ? ", " : "", model_protocols[i]->name);
     }
-    model_fail(error, "there is no protocol \"%.40s\"; known are %s", name, known);
+    fail_with(error, "there is no protocol \"%.40s\"; known are %s", name, known);
     return -1;
 }
 
 static bool allows_abilities(const struct model_protocol *protocol, const struct model_lane *lane,
-                             struct model_error *error)
+                             struct error_text *error)
 {
     uint32_t missing = protocol->needs.all_of & ~lane->can;
     if (missing)
-        return model_fail(error, "%s needs a lane with the ability \"%s\", which \"%s\" lacks",
-                          protocol->name, model_ability_name(missing), lane->name);
+        return fail_with(error, "%s needs a lane with the ability \"%s\", which \"%s\" lacks",
+                         protocol->name, model_ability_name(missing), lane->name);
     return true;
 }
 
 /* The data must be reached in place, or there must be a way to copy them into host fragments. */
 static bool allows_memory(const struct model_protocol *protocol, const struct model_lane *lane,
-                          const struct model_surroundings *around, struct model_error *error)
+                          const struct model_surroundings *around, struct error_text *error)
 {
     if (protocol->needs.in_place &&
         (!gathers(lane, around->buffer.pieces) || !reaches_both(lane, protocol->needs.way, around)))
-        return model_fail(error, "%s needs a lane that reaches %s in place, which \"%s\" does not",
-                          protocol->name, model_buffer_name(around->buffer), lane->name);
+        return fail_with(error, "%s needs a lane that reaches %s in place, which \"%s\" does not",
+                         protocol->name, model_buffer_name(around->buffer), lane->name);
     if (!protocol->needs.in_place && receiver_must_copy(around) &&
         receiver_copy(around)->fixed_s < 0)
-        return model_fail(error, "%s would copy to %s memory, which cannot be copied here",
-                          protocol->name, model_memory_name((uint32_t) receiver_memory(around)));
+        return fail_with(error, "%s would copy to %s memory, which cannot be copied here",
+                         protocol->name, model_memory_name((uint32_t) receiver_memory(around)));
     if (protocol->needs.in_place || (protocol->needs.may_copy && sends_in_place(lane, around)))
         return true;
     if (sender_copy(around)->fixed_s < 0)
-        return model_fail(error, "%s would copy %s, which cannot be copied here", protocol->name,
-                          model_buffer_name(around->buffer));
+        return fail_with(error, "%s would copy %s, which cannot be copied here", protocol->name,
+                         model_buffer_name(around->buffer));
     if (!(lane->reach & MODEL_MEMORY_HOST))
-        return model_fail(error, "%s needs a lane that reaches host memory, which \"%s\" does not",
-                          protocol->name, lane->name);
+        return fail_with(error, "%s needs a lane that reaches host memory, which \"%s\" does not",
+                         protocol->name, lane->name);
     if (protocol->needs.may_copy && !can_copy(lane, around))
-        return model_fail(error, "%s needs a lane with copied fragments, which \"%s\" lacks",
-                          protocol->name, lane->name);
+        return fail_with(error, "%s needs a lane with copied fragments, which \"%s\" lacks",
+                         protocol->name, lane->name);
     return true;
 }
 
@@ -551,20 +551,20 @@ bool model_protocol_fits(const struct model_protocol *protocol, const struct mod
 }
 
 bool model_protocol_allows(const struct model_protocol *protocol, const struct model_lane *lane,
-                           const struct model_surroundings *around, struct model_error *error)
+                           const struct model_surroundings *around, struct error_text *error)
 {
     uint32_t use = protocol->kind == MODEL_EAGER ? MODEL_USE_EAGER : MODEL_USE_RNDV;
     if (!(lane->use & use))
-        return model_fail(error, "%s needs a lane for its kind of traffic, which \"%s\" is not",
-                          protocol->name, lane->name);
+        return fail_with(error, "%s needs a lane for its kind of traffic, which \"%s\" is not",
+                         protocol->name, lane->name);
     if (protocol->needs.device_only && around->buffer.memory == MODEL_MEMORY_HOST)
-        return model_fail(error, "%s does not carry %s", protocol->name,
-                          model_buffer_name(around->buffer));
+        return fail_with(error, "%s does not carry %s", protocol->name,
+                         model_buffer_name(around->buffer));
     if (!allows_abilities(protocol, lane, error) || !allows_memory(protocol, lane, around, error))
         return false;
     if (!lane->cost[protocol->needs.way].range_count)
-        return model_fail(error,
-                          "%s needs a lane whose costs are known, and those of \"%s\" are not",
-                          protocol->name, lane->name);
+        return fail_with(error,
+                         "%s needs a lane whose costs are known, and those of \"%s\" are not",
+                         protocol->name, lane->name);
     return true;
 }

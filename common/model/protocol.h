@@ -135,7 +135,7 @@ struct model_protocol {
 extern const struct model_protocol *const model_protocols[MODEL_PROTOCOLS];
 
 /* The index of `name` in the table, or below 0 with a sentence that lists the known names. */
-int model_protocol_find(const char *name, struct model_error *error);
+int model_protocol_find(const char *name, struct error_text *error);
 
 /* The largest message that the lane takes this way. False: not even an empty one fits. */
 bool model_protocol_fits(const struct model_protocol *protocol, const struct model_lane *lane,
@@ -143,6 +143,6 @@ bool model_protocol_fits(const struct model_protocol *protocol, const struct mod
 
 /* Can this protocol use this lane for such a message? If not, *error names what the lane lacks. */
 bool model_protocol_allows(const struct model_protocol *protocol, const struct model_lane *lane,
-                           const struct model_surroundings *around, struct model_error *error);
+                           const struct model_surroundings *around, struct error_text *error);
 
 #endif

@@ -130,21 +130,21 @@ static void messages_check(struct page_message *rows, uint32_t *count)
     }
 }
 
-static bool is_page(const struct page *page, size_t bytes, struct model_error *why)
+static bool is_page(const struct page *page, size_t bytes, struct error_text *why)
 {
     size_t least = offsetof(struct page, sequence);
     if (bytes < least || page->magic != PAGE_MAGIC)
-        return model_fail(why, "its page is none of Multilane's");
+        return fail_with(why, "its page is none of Multilane's");
     if (page->version != PAGE_VERSION)
-        return model_fail(why,
-                          "its page has version %u and this program reads version %u: use the "
-                          "program of the Multilane that runs there",
-                          page->version, PAGE_VERSION);
+        return fail_with(why,
+                         "its page has version %u and this program reads version %u: use the "
+                         "program of the Multilane that runs there",
+                         page->version, PAGE_VERSION);
     return (bytes == sizeof(*page) && page->bytes == sizeof(*page)) ||
-           model_fail(why, "its page has %zu bytes and should have %zu", bytes, sizeof(*page));
+           fail_with(why, "its page has %zu bytes and should have %zu", bytes, sizeof(*page));
 }
 
-bool page_check(struct page *page, size_t bytes, struct model_error *why)
+bool page_check(struct page *page, size_t bytes, struct error_text *why)
 {
     if (!is_page(page, bytes, why))
         return false;
@@ -169,7 +169,7 @@ bool page_check(struct page *page, size_t bytes, struct model_error *why)
     return true;
 }
 
-enum page_found page_read(int pid, struct page *page, struct model_error *why)
+enum page_found page_read(int pid, struct page *page, struct error_text *why)
 {
     enum page_found found;
     int fd = page_descriptor(pid, PAGE_FILE_NAME, O_RDONLY, &found);

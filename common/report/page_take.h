@@ -23,11 +23,11 @@ enum page_found {
 int page_descriptor(int pid, const char *file, int mode, enum page_found *found);
 
 /* The page of a process, checked; else *why says why it is refused. */
-enum page_found page_read(int pid, struct page *page, struct model_error *why);
+enum page_found page_read(int pid, struct page *page, struct error_text *why);
 
 /* `bytes`: how many of the page were read. False: it is none that this program understands, and
  * *why says so. Else every count, kind and text of it is within bounds: what was
  * not is cut or unknown. */
-bool page_check(struct page *page, size_t bytes, struct model_error *why);
+bool page_check(struct page *page, size_t bytes, struct error_text *why);
 
 #endif

@@ -90,7 +90,7 @@ int main(void)
 {
     struct model_lane lanes[MODEL_LANES_MAX];
     struct plan_input input;
-    struct model_error error = {""};
+    struct error_text error = {""};
     static const uint32_t lane_counts[] = {1, 2, 4, 8, 16};
     plan_input_init(&input);
     input.lanes = lanes;

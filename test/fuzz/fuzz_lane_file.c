@@ -29,7 +29,7 @@ static void require(bool condition, const char *what)
 }
 
 /* A refusal is one sentence. */
-static void require_sentence(const struct model_error *error)
+static void require_sentence(const struct error_text *error)
 {
     size_t length = strlen(error->text);
     require(length > 0 && length < sizeof error->text, "a refusal says why");
@@ -40,7 +40,7 @@ static void plan_what_was_read(const struct lane_file *file)
 {
     struct plan_input input;
     struct equation_result result;
-    struct model_error error = {""};
+    struct error_text error = {""};
     plan_input_init(&input);
     input.around = file->around;
     input.around.groups = (struct model_groups){file->groups, file->group_count};
@@ -61,7 +61,7 @@ static void plan_what_was_read(const struct lane_file *file)
 static void read_as_numbers(const char *text)
 {
     struct plan_override overrides[PLAN_OVERRIDES_MAX];
-    struct model_error error = {""};
+    struct error_text error = {""};
     uint64_t first, last;
     uint32_t count;
     double real;
@@ -83,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
 {
     static struct lane_file file;
     static struct cluster_model cluster;
-    struct model_error error = {""};
+    struct error_text error = {""};
     if (lane_input_parse("fuzz", (const char *) data, length, &file, &cluster, &error))
         plan_what_was_read(&file);
     else

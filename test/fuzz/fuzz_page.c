@@ -41,7 +41,7 @@ static void report_all(const struct ranks *ranks)
 /* The bytes are laid over the pages again and again, behind the three words that make a page. */
 static bool page_make(struct page *page, const uint8_t *data, size_t length, size_t from)
 {
-    struct model_error why;
+    struct error_text why;
     size_t head = offsetof(struct page, sequence);
     page->magic = PAGE_MAGIC;
     page->version = PAGE_VERSION;
@@ -63,7 +63,7 @@ static void file_try(const uint8_t *data, size_t length)
     struct ranks ranks = {.list = NULL};
     struct left left = {.list = NULL};
     char path[64];
-    struct model_error error = {""};
+    struct error_text error = {""};
     size_t bytes = length % 8 ? sizeof(file) : length * 37 % sizeof(file);
     if (fd < 0)
         fd = memfd_create("file", MFD_CLOEXEC);
@@ -88,7 +88,7 @@ static void file_try(const uint8_t *data, size_t length)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
 {
     struct ranks ranks = {.list = NULL};
-    struct model_error why;
+    struct error_text why;
     struct page bare;
     if (!nowhere)
         nowhere = fopen("/dev/null", "w");

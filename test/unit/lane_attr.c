@@ -23,7 +23,7 @@ static struct model_lane lane_with_costs(void)
 
 static void good_texts_are_applied(void)
 {
-    struct model_error error;
+    struct error_text error;
     const char *text = "tcp:latency=2e-6,bandwidth=12.5e9;tcp:eth0:overhead=3e-6;"
                        "verbs:mlx5_0:1:reg_cost=1e-5,reg_growth=6e-11";
     CHECK(attr_check(text, &error), "%s", error.text);
@@ -76,7 +76,7 @@ static void registration_is_what_the_user_says(void)
 static void one_way_is_set_alone(void)
 {
     struct model_lane lane = lane_with_costs();
-    struct model_error error;
+    struct error_text error;
     const char *text = "tcp:get_latency=7e-6,overhead_send=3e-7";
     CHECK(attr_check(text, &error), "%s", error.text);
     attr_apply(text, "tcp", NULL, &lane);
@@ -102,7 +102,7 @@ static void lanes_are_grouped(void)
 {
     struct model_lane one = lane_with_costs(), other = lane_with_costs();
     const char *text = "tcp:rail0:group=7;tcp:rail1:group=7,latency=1e-6;vader:group=0";
-    struct model_error error;
+    struct error_text error;
     CHECK(attr_check(text, &error), "%s", error.text);
     attr_apply(text, "tcp", "rail0", &one);
     attr_apply(text, "tcp", "rail1", &other);
@@ -115,7 +115,7 @@ static void lanes_are_kept_to_a_use(void)
 {
     struct model_lane one = lane_with_costs(), other = lane_with_costs();
     const char *text = "tcp:rail0:use=eager;tcp:rail1:latency=1e-6,use=rndv;vader:use=both";
-    struct model_error error;
+    struct error_text error;
     CHECK(attr_check(text, &error), "%s", error.text);
     attr_apply(text, "tcp", "rail0", &one);
     attr_apply(text, "tcp", "rail1", &other);
@@ -128,7 +128,7 @@ static void lanes_are_kept_to_a_use(void)
 
 static void nothing_is_nothing(void)
 {
-    struct model_error error;
+    struct error_text error;
     struct model_lane lane = lane_with_costs(), before = lane_with_costs();
     CHECK(attr_check("", &error), "%s", error.text);
     CHECK(attr_check(NULL, &error), "%s", error.text);
@@ -177,7 +177,7 @@ static void bad_texts_are_refused_by_what_is_wrong(void)
         {"tcp:use=1", "eager, rndv or both"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct model_error error = {""};
+        struct error_text error = {""};
         CHECK(!attr_check(cases[i].text, &error), "\"%s\" is accepted", cases[i].text);
         CHECK(strstr(error.text, cases[i].because), "\"%s\": \"%s\" says nothing of %s",
               cases[i].text, error.text, cases[i].because);
@@ -187,7 +187,7 @@ static void bad_texts_are_refused_by_what_is_wrong(void)
 static void overlong_items_are_refused(void)
 {
     static char text[5000];
-    struct model_error error;
+    struct error_text error;
     static const char *const formats[] = {"%s:latency=1", "tcp:%s:latency=1", "tcp:%s=1",
                                           "tcp:latency=%s"};
     char word[4097];
@@ -227,7 +227,7 @@ static void any_text_is_harmless(uint64_t seed)
     /* On a block of its own, so that a checker sees a byte read behind it. */
     char *copy = malloc(length + 1);
     memcpy(copy, text, length + 1);
-    struct model_error error = {""};
+    struct error_text error = {""};
     bool is_good = attr_check(copy, &error);
     CHECK(is_good || error.text[0], "\"%s\" is refused without a sentence", copy);
     if (is_good) {

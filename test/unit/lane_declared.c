@@ -10,7 +10,7 @@
 
 #define ABLE (MODEL_CAN_SEND | MODEL_CAN_SHORT | MODEL_CAN_GET | MODEL_CAN_PUT | MODEL_CAN_ATOMICS)
 
-static struct model_error complaint; /* of the last declaration */
+static struct error_text complaint; /* of the last declaration */
 
 static struct multilane_lane_attributes good_attributes(void)
 {
@@ -35,7 +35,7 @@ static void values_are_taken_over(void)
 {
     struct multilane_lane_attributes attributes = good_attributes();
     struct model_lane lane;
-    struct model_error why;
+    struct error_text why;
     declared_attributes("shm", ABLE, &attributes, &lane, &complaint);
     CHECK(model_lane_check(&lane, &why), "%s", why.text);
     CHECK(strcmp(lane.name, "shm:ring") == 0, "%s", lane.name);
@@ -130,7 +130,7 @@ static void what_cannot_be_is_replaced_and_named(void)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct multilane_lane_attributes attributes = good_attributes();
         struct model_lane lane;
-        struct model_error why;
+        struct error_text why;
         attributes.cost[MODEL_BY_SEND].ranges[0] = (struct model_lane_range){
             4096, cases[i].latency_s,          cases[i].bandwidth_bytes_s, cases[i].overhead_s, 0,
             0,    cases[i].registration_s_byte};

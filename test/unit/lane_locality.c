@@ -187,7 +187,7 @@ static struct model_lane port(const char *name, double bandwidth, uint32_t card,
 static void expect_order(const struct model_lane *lanes, uint32_t count, const char *wanted)
 {
     struct plan_input input;
-    struct model_error error;
+    struct error_text error;
     char order[MODEL_LANES_MAX + 1] = "";
     plan_input_init(&input);
     input.lanes = lanes;

@@ -63,7 +63,7 @@ static void stand_in_measure(const struct model_lane *lane, const struct model_s
 static void lane_make(const struct model_lane *stand_in, struct model_lane *made)
 {
     struct model_surroundings around = surroundings();
-    struct model_error error = {""};
+    struct error_text error = {""};
     *made = *stand_in;
     for (int way = 0; way < MODEL_WAYS; way++)
         made->cost[way].range_count = 0;
@@ -102,7 +102,7 @@ static void registration_is_counted_as_it_was_paid(void)
     for (int cached = 0; cached < 2; cached++) {
         struct model_lane lane, made;
         struct model_surroundings around = surroundings(), other = surroundings();
-        struct model_error error = {""};
+        struct error_text error = {""};
         const struct model_lane_range move = {UINT64_MAX, 0.4e-6, 10e9,  0.7e-6,
                                               0.7e-6,     25e-6,  60e-12};
         stand_in(&lane);
@@ -135,7 +135,7 @@ static void a_copy_and_a_registration_are_told_apart(void)
     for (int cached = 0; cached < 2; cached++) {
         struct model_lane lane, made;
         struct model_surroundings around = surroundings();
-        struct model_error error = {""};
+        struct error_text error = {""};
         const struct model_lane_range sends = {UINT64_MAX, 0.5e-6, 8e9, 0.3e-6, 0.3e-6, 20e-6, 0};
         stand_in(&lane);
         lane.reg_cached_s = 0.3e-6;
@@ -160,7 +160,7 @@ static void a_copy_and_a_registration_are_told_apart(void)
 static struct plan *plan_of(const struct model_lane *lane, const struct model_surroundings *around)
 {
     struct plan_input input;
-    struct model_error error = {""};
+    struct error_text error = {""};
     plan_input_init(&input);
     input.lanes = lane;
     input.lane_count = 1;
@@ -245,7 +245,7 @@ static void what_was_not_measured_stays(void)
 {
     struct model_lane lane, made;
     struct model_surroundings around = surroundings();
-    struct model_error error = {""};
+    struct error_text error = {""};
     uint64_t chance = 3;
     stand_in(&lane);
     stand_in_measure(&lane, &around, 0, &chance);
@@ -282,7 +282,7 @@ static void nonsense_is_refused(void)
 {
     struct model_lane lane, made;
     struct model_surroundings around = surroundings();
-    struct model_error error = {""};
+    struct error_text error = {""};
     uint64_t chance = 9;
     stand_in(&lane);
     stand_in_measure(&lane, &around, 0, &chance);

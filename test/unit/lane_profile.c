@@ -92,7 +92,7 @@ static void profiles_are_read_as_they_were_written(void)
     static struct lane_file written, read;
     uint64_t chance = 7;
     for (int round = 0; round < 300; round++) {
-        struct model_error error = {""};
+        struct error_text error = {""};
         chance_profile(&chance, &written);
         CHECK(profile_write(path, &written, &error), "%s", error.text);
         enum profile_state state = profile_read(path, &written.profile.machine, &read, &error);
@@ -130,7 +130,7 @@ static void refused(const char *because)
 {
     static struct lane_file read;
     struct fingerprint here;
-    struct model_error error = {""};
+    struct error_text error = {""};
     fingerprint_take("4.1.4", &here);
     CHECK(profile_read(path, &here, &read, &error) == PROFILE_REFUSED, "%s", because);
     CHECK(strstr(error.text, because), "\"%s\" does not say \"%s\"", error.text, because);
@@ -141,7 +141,7 @@ static void every_truncation_is_refused(void)
 {
     static struct lane_file written, read;
     static char text[65536];
-    struct model_error error;
+    struct error_text error;
     uint64_t chance = 11;
     chance_profile(&chance, &written);
     CHECK(profile_write(path, &written, &error), "%s", error.text);
@@ -158,7 +158,7 @@ static void every_truncation_is_refused(void)
 static void what_does_not_fit_is_refused(void)
 {
     static struct lane_file written;
-    struct model_error error;
+    struct error_text error;
     uint64_t chance = 13;
     chance_profile(&chance, &written);
     snprintf(written.profile.machine.kernel, sizeof(written.profile.machine.kernel), "0.1-ancient");
@@ -206,7 +206,7 @@ static void what_is_quoted_can_be_printed(void)
 static void what_is_made_is_no_more_open_than_wanted(void)
 {
     static struct lane_file written;
-    struct model_error error;
+    struct error_text error;
     struct stat status;
     uint64_t chance = 19;
     chance_profile(&chance, &written);
@@ -235,7 +235,7 @@ static void absence_is_no_complaint(void)
 {
     static struct lane_file read;
     struct fingerprint here;
-    struct model_error error;
+    struct error_text error;
     fingerprint_take("4.1.4", &here);
     snprintf(path, sizeof(path), "%s/nothing", folder);
     CHECK(profile_read(path, &here, &read, &error) == PROFILE_ABSENT, "%s", path);
@@ -246,7 +246,7 @@ static void absence_is_no_complaint(void)
 static void what_cannot_be_written_is_said(void)
 {
     static struct lane_file written;
-    struct model_error error = {""};
+    struct error_text error = {""};
     uint64_t chance = 17;
     chance_profile(&chance, &written);
     CHECK(!profile_write("/proc/nowhere/profile", &written, &error), "written to /proc");
@@ -351,7 +351,7 @@ static double bandwidth_of(const struct model_lane *lane, enum model_way way, ui
 /* Each measured number goes where it belongs; what was not measured stays. */
 static void measured_costs_replace_declared_ones(void)
 {
-    struct model_error error;
+    struct error_text error;
     struct model_lane lane = lane_in_memory();
     struct startup_costs costs = costs_of(10e9, 30e9);
     startup_apply(&costs, &lane);
@@ -393,7 +393,7 @@ static void the_machine_decides_who_copies(void)
  * processes, and two ends are no faster than one. */
 static void a_crowd_waits_for_its_turns(void)
 {
-    struct model_error error;
+    struct error_text error;
     struct startup_costs alone = costs_of(10e9, 10e9), crowded = alone;
     struct model_lane before = lane_in_memory(), lane = before;
     crowded.change_s = 1.9e-6;
@@ -445,7 +445,7 @@ static void impossible_costs_change_nothing(void)
 /* A connection inside a node is as fast as such ones are, not as its interface. */
 static void sockets_inside_a_node_are_none_of_their_interface(void)
 {
-    struct model_error error;
+    struct error_text error;
     struct model_lane lane;
     const struct model_lane_range link = {UINT64_MAX, 20e-6, 125e6, 5e-6, 5e-6, 0, 0};
     model_lane_init(&lane, "tcp:eth0");
@@ -477,7 +477,7 @@ static void this_machine_is_measured_or_not(void)
 {
     static const uint32_t processes[] = {2, 100000};
     struct startup_costs costs, zero = {0};
-    struct model_error error;
+    struct error_text error;
     for (int i = 0; i < 2; i++) {
         struct model_lane lane = lane_in_memory();
         bool is_measured = startup_measure(processes[i], &costs);

@@ -50,7 +50,7 @@ static struct stock_btl able(const char *name, uint32_t bandwidth)
 }
 
 static double bandwidth_of(const struct stock_btl *btl, struct model_lane *lane,
-                           struct model_error *complaint)
+                           struct error_text *complaint)
 {
     stock_btl_attributes(btl, lane, complaint);
     const struct model_lane_range *range = model_lane_range_at(lane, MODEL_BY_SEND, UINT64_MAX);
@@ -75,7 +75,7 @@ static void a_link_has_the_bandwidth_it_says(void)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct stock_btl btl = able(cases[i].name, cases[i].said);
         struct model_lane lane;
-        struct model_error complaint;
+        struct error_text complaint;
         double bytes_s = bandwidth_of(&btl, &lane, &complaint);
         CHECK(bytes_s == cases[i].bytes_s && !complaint.text[0], "%s: %g, \"%s\"", cases[i].name,
               bytes_s, complaint.text);
@@ -92,7 +92,7 @@ static void a_ranking_is_not_taken_for_a_bandwidth(void)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         struct stock_btl one = able(names[i], 1), more = able(names[i], 4000000);
         struct model_lane lane;
-        struct model_error complaint;
+        struct error_text complaint;
         double first = bandwidth_of(&one, &lane, &complaint);
         CHECK(first == bandwidth_of(&more, &lane, &complaint) && first > 1e9, "%s: %g", names[i],
               first);
@@ -111,7 +111,7 @@ static void an_absurd_bandwidth_is_complained_of_and_not_used(void)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct stock_btl btl = able(cases[i].name, cases[i].said);
         struct model_lane lane;
-        struct model_error complaint, why;
+        struct error_text complaint, why;
         char number[16];
         double bytes_s = bandwidth_of(&btl, &lane, &complaint);
         snprintf(number, sizeof(number), "%u", cases[i].said);
@@ -143,7 +143,7 @@ static void every_lane_can_be_computed_with(void)
             .eager_limit = chance_next(&chance) >> chance_below(&chance, 64),
             .max_send_size = chance_next(&chance) >> chance_below(&chance, 64)};
         struct model_lane lane;
-        struct model_error complaint, why;
+        struct error_text complaint, why;
         if (!(btl.can & MODEL_CAN_SEND))
             btl.can &= ~(uint32_t) MODEL_CAN_SHORT;
         stock_btl_attributes(&btl, &lane, &complaint);
@@ -170,7 +170,7 @@ static void emulated_get_and_put_are_none(void)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct stock_btl btl = able(cases[i].name, 1000);
         struct model_lane lane;
-        struct model_error complaint;
+        struct error_text complaint;
         stock_btl_attributes(&btl, &lane, &complaint);
         CHECK((lane.can & (MODEL_CAN_GET | MODEL_CAN_PUT)) == cases[i].can, "%s", cases[i].name);
     }
@@ -184,7 +184,7 @@ static struct model_lane tcp_over(double link_bytes_s)
                                   .eager_limit = 65536,
                                   .max_send_size = 131072};
     struct model_lane lane;
-    struct model_error complaint;
+    struct error_text complaint;
     stock_btl_attributes(&tcp, &lane, &complaint);
     CHECK(stock_btl_knows_no_network(tcp.name, tcp.bandwidth), "tcp's own default");
     stock_btl_network(link_bytes_s, &lane);

@@ -53,7 +53,7 @@ static void nonsense_is_refused_by_name(void)
     for (int i = 0; i < MODEL_ATTRIBUTES; i++)
         for (size_t j = 0; j < sizeof nonsense / sizeof nonsense[0]; j++) {
             struct attr_parameters user = {.texts = {NULL}};
-            struct model_error error;
+            struct error_text error;
             char expected[64];
             user.texts[i] = nonsense[j];
             snprintf(expected, sizeof expected, "btl_verbs_lane_%s is \"%s\": ", names[i],
@@ -79,7 +79,7 @@ static void what_cannot_be_is_refused_by_name(void)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct attr_parameters user = {.texts = {NULL}};
-        struct model_error error = {""};
+        struct error_text error = {""};
         user.texts[cases[i].attribute] = cases[i].text;
         CHECK(!attr_parameters_check(&user, "shm", &error), "%s taken", cases[i].text);
         CHECK(strncmp(error.text, cases[i].because, strlen(cases[i].because)) == 0, "%s",

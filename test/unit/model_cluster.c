@@ -93,7 +93,7 @@ struct result {
 static struct result broadcast(struct cluster_point point, uint32_t processes, uint64_t packets)
 {
     struct cluster_broadcast result = {false, -1, -1};
-    struct model_error error = {""};
+    struct error_text error = {""};
     CHECK(cluster_broadcast(&point, processes, packets, &result, &error), "%s", error.text);
     return (struct result){result.undisturbed, result.printed_s,
                            corrected(&point, processes, packets), result.simulated_s};
@@ -226,7 +226,7 @@ static void impossible_broadcasts_are_refused(void)
 {
     struct cluster_point point = figure_2_3();
     struct cluster_broadcast result;
-    struct model_error error = {""};
+    struct error_text error = {""};
     CHECK(!cluster_broadcast(&point, 0, 1, &result, &error) && error.text[0], "no process");
     CHECK(!cluster_broadcast(&point, 1, 0, &result, &error), "no packet");
     CHECK(!cluster_broadcast(&point, 1 << 20, 1 << 20, &result, &error), "%s", error.text);

@@ -14,7 +14,7 @@ struct side {
 
 static bool solve_lanes(const struct model_lane *lanes, uint32_t count,
                         const struct model_group *group, double bias, enum equation_variant variant,
-                        struct equation_result *result, struct model_error *error)
+                        struct equation_result *result, struct error_text *error)
 {
     struct plan_input input;
     plan_input_init(&input);
@@ -30,7 +30,7 @@ static struct equation_result solve(double bias, struct side eager, struct side 
 {
     struct model_lane lanes[2];
     struct equation_result result = {.kind = EQUATION_NEVER};
-    struct model_error error = {""};
+    struct error_text error = {""};
     fake_lane(&lanes[0], "e", MODEL_USE_EAGER, eager.latency, eager.bandwidth, eager.overhead,
               eager.cost, eager.growth);
     fake_lane(&lanes[1], "r", MODEL_USE_RNDV, rndv.latency, rndv.bandwidth, rndv.overhead,
@@ -138,7 +138,7 @@ static void sums_over_lanes(void)
 {
     struct model_lane lanes[4];
     struct equation_result result;
-    struct model_error error = {""};
+    struct error_text error = {""};
     fake_lane(&lanes[0], "r1", MODEL_USE_RNDV, 1, 1, 1, 0, 0);
     fake_lane(&lanes[1], "e1", MODEL_USE_EAGER, 0, 1, 0, 0.5, 0);
     fake_lane(&lanes[2], "r2", MODEL_USE_RNDV, 2, 3, 1, 0, 0);
@@ -178,7 +178,7 @@ static void nonsense_is_refused(void)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         for (int attribute = 0; attribute < MODEL_ATTRIBUTES; attribute++) {
             struct model_lane lane;
-            struct model_error error = {""};
+            struct error_text error = {""};
             fake_lane(&lane, "odd", MODEL_USE_BOTH, 1, 1, 1, 1, 1);
             double *values[] = {
                 &lane.cost[0].ranges[0].latency_s,       &lane.cost[0].ranges[0].bandwidth_bytes_s,
@@ -192,7 +192,7 @@ static void nonsense_is_refused(void)
                   "%s", error.text);
         }
     struct model_lane lane;
-    struct model_error error = {""};
+    struct error_text error = {""};
     fake_lane(&lane, "odd", MODEL_USE_BOTH, 1, 0, 1, 1, 1);
     CHECK(!solve_lanes(&lane, 1, NULL, 0.99, EQUATION_RNDV_AM, &result, &error), "bw 0");
     lane.cost[0].ranges[0].bandwidth_bytes_s = lane.cost[1].ranges[0].bandwidth_bytes_s = 1;

@@ -27,7 +27,7 @@ static void input_set(struct plan_input *input, const struct model_lane *lane,
 static uint32_t protocol_at(const struct plan_input *input, uint64_t bytes,
                             enum plan_decider *decider)
 {
-    struct model_error error = {""};
+    struct error_text error = {""};
     struct plan *plan = plan_build(input, &error);
     CHECK(plan, "%s", error.text);
     const struct plan_entry *entry = plan_lookup(plan, bytes);
@@ -137,7 +137,7 @@ static void predictions_are_what_messages_took(void)
     struct model_lane lane;
     struct model_learned learned;
     struct plan_input plain, input;
-    struct model_error error;
+    struct error_text error;
     struct cost before, after;
     lane_set(&lane);
     input_set(&plain, &lane, NULL);

@@ -22,7 +22,7 @@ static void reals_are_read_or_refused(void)
         {"0x10", -1},  {"1e999", -1},      {"1.2.3", -1},      {"1 ", -1},         {" 1", -1},
         {"1,5", -1},   {"abc", -1},        {"1k", -1},         {"1e5e5", -1}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct model_error error = {""};
+        struct error_text error = {""};
         double value = -7;
         bool read = number_parse_real(cases[i].text, &value, &error);
         CHECK(read == (cases[i].value >= 0), "\"%s\": %s", cases[i].text, error.text);
@@ -114,6 +114,31 @@ static void locale_does_not_matter(void)
     setlocale(LC_ALL, "C");
 }
 
+/* Words of the system come in the user's language; what could control a terminal is taken out. */
+static void errors_keep_letters_and_nothing_that_controls(void)
+{
+    static const struct {
+        const char *is, *becomes;
+    } cases[] = {
+        {"Nicht genug Speicher f\xc3\xbcr Gr\xc3\xb6\xc3\x9f"
+         "e",
+         "Nicht genug Speicher f\xc3\xbcr Gr\xc3\xb6\xc3\x9f"
+         "e"},
+        {"\xe3\x83\xa1\xf0\x9f\x9a\x80.", "\xe3\x83\xa1\xf0\x9f\x9a\x80."},
+        {"a\033[31mb\nc\x7f", "a?[31mb?c?"},
+        {"\xc2\x9b"
+         "31m",
+         "??31m"},                /* the same as \033[ */
+        {"f\xfcr \xc3", "f?r ?"}, /* of another encoding, and cut off */
+        {"\xc0\xaf \xe0\x80\xaf \xf0\x80\x80\xaf", "?? ??? ????"}, /* longer than need be */
+        {"\xed\xa0\x80 \xf4\x90\x80\x80 \xf8\x88\x80\x80\x80", "??? ???? ?????"}};
+    struct error_text why;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fail_with(&why, "%s", cases[i].is);
+        CHECK(strcmp(why.text, cases[i].becomes) == 0, "case %zu: %s", i, why.text);
+    }
+}
+
 static double chance_double(uint64_t *chance)
 {
     int exponent = (int) chance_below(chance, 2040) - 1074;
@@ -172,6 +197,7 @@ int main(void)
     printed_reals_read_back();
     ranges_are_read_or_refused();
     locale_does_not_matter();
+    errors_keep_letters_and_nothing_that_controls();
     exact_keeps_every_bit();
     exact_signs_are_those_of_whole_numbers();
     return check_end();

@@ -14,7 +14,7 @@ struct expected {
 static void expect_plan(const char *name, const struct plan_input *input,
                         const struct expected *expected, uint32_t count)
 {
-    struct model_error error = {""};
+    struct error_text error = {""};
     struct plan *plan = plan_build(input, &error);
     CHECK(plan, "%s: %s", name, error.text);
     if (!plan)
@@ -375,7 +375,7 @@ static void staging_costs_its_slowest_stage(void)
 
 static void force(struct plan_input *input, const char *text, struct plan_override *overrides)
 {
-    struct model_error error = {""};
+    struct error_text error = {""};
     input->overrides = overrides;
     CHECK(plan_overrides_parse(text, overrides, &input->override_count, &error), "%s: %s", text,
           error.text);
@@ -418,13 +418,13 @@ static void nonsense_in_overrides_is_refused(void)
         "rndv-get:a", "rndv-get:1-2-3", "RNDV-GET",       ":1-2"};
     struct plan_override overrides[PLAN_OVERRIDES_MAX];
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        struct model_error error = {""};
+        struct error_text error = {""};
         uint32_t count = 9;
         CHECK(!plan_overrides_parse(bad[i], overrides, &count, &error) && error.text[0], "\"%s\"",
               bad[i]);
         CHECK(count == 0, "\"%s\" left %u", bad[i], (unsigned) count);
     }
-    struct model_error error = {""};
+    struct error_text error = {""};
     uint32_t count;
     plan_overrides_parse("rendezvous", overrides, &count, &error);
     for (int i = 0; i < MODEL_PROTOCOLS; i++)
@@ -437,7 +437,7 @@ static void nonsense_in_overrides_is_refused(void)
 static void expect_error(const char *name, const struct plan_input *input, const char *first,
                          const char *second)
 {
-    struct model_error error = {""};
+    struct error_text error = {""};
     struct plan *plan = plan_build(input, &error);
     CHECK(!plan && strstr(error.text, first) && strstr(error.text, second), "%s: %s", name,
           error.text);

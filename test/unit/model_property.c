@@ -80,7 +80,7 @@ static void check_engine_is_equation(uint64_t *chance, unsigned *to_the_byte)
 {
     struct model_lane lanes[MODEL_LANES_MAX];
     struct plan_input input;
-    struct model_error error = {""};
+    struct error_text error = {""};
     struct equation_result result;
     uint32_t eager = 1 + (uint32_t) chance_below(chance, 4);
     uint32_t rndv = 1 + (uint32_t) chance_below(chance, 4);
@@ -232,7 +232,7 @@ static void check_plan(uint64_t *chance, unsigned *built)
     struct model_lane lanes[MODEL_LANES_MAX];
     struct model_group group;
     struct plan_input input;
-    struct model_error error = {""};
+    struct error_text error = {""};
     chance_input(chance, &input, lanes, &group);
     struct plan *plan = plan_build(&input, &error);
     if (!plan) { /* no lane for this buffer: said in words */

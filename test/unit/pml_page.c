@@ -77,7 +77,7 @@ static struct sample sample;
 
 static enum page_found look(void)
 {
-    struct model_error why;
+    struct error_text why;
     return sample_read((int) getpid(), &sample, &why);
 }
 
@@ -120,7 +120,7 @@ static void test_waits(bool threads)
 /* A child has the descriptor, and is no rank. */
 static void test_child(void)
 {
-    struct model_error why;
+    struct error_text why;
     pid_t child = fork();
     if (child == 0) {
         pause();

@@ -98,7 +98,7 @@ static struct peer_class *class_met(const struct kind *kind, mca_btl_base_module
 static bool profile_make(const char *path, const struct peer_class *class)
 {
     static struct lane_file file;
-    struct model_error error;
+    struct error_text error;
     lane_file_init(&file);
     class_surroundings(&file.around);
     for (int i = 0; i < class->lane_count; i++) {

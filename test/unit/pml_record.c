@@ -34,7 +34,7 @@ static size_t published(const struct record *record)
 
 static void expect_refused(const void *data, size_t bytes, const char *because)
 {
-    struct model_error why = {"(nothing)"};
+    struct error_text why = {"(nothing)"};
     CHECK(!record_check(data, bytes, &why) && strstr(why.text, because),
           "refused for \"%s\", not for \"%s\"", why.text, because);
 }
@@ -43,7 +43,7 @@ static void good_records_are_accepted(void)
 {
     for (uint32_t lanes = 0; lanes <= RECORD_LANES_MAX; lanes++) {
         struct record record = good_record();
-        struct model_error why;
+        struct error_text why;
         for (uint32_t i = 2; i < lanes; i++)
             record.ends.lanes[i] = record.ends.lanes[0];
         record.ends.lane_count = lanes;
@@ -130,7 +130,7 @@ static void other_pointer_size_is_refused(void)
 static void key_beyond_the_wire_is_refused(void)
 {
     struct record record = good_record();
-    struct model_error why;
+    struct error_text why;
     record.key_bytes = WIRE_KEY_MAX;
     CHECK(record_check(&record, published(&record), &why), "%s", why.text);
     record.key_bytes = WIRE_KEY_MAX + 1;
@@ -157,7 +157,7 @@ static void sums_are_of_both_ends(void)
     for (unsigned ours = SUMS_OF_NONE; ours <= SUMS_OF_ALL; ours++)
         for (unsigned theirs = 0; theirs <= RECORD_SUMS; theirs++) {
             struct record record = good_record();
-            struct model_error why;
+            struct error_text why;
             char because[96];
             parameters.sums = (enum sums) ours;
             record.features = theirs;
@@ -176,7 +176,7 @@ static void short_records_are_refused(void)
 {
     struct record record = good_record();
     for (size_t bytes = 1; bytes < sizeof(record); bytes++) {
-        struct model_error why;
+        struct error_text why;
         void *copy = malloc(bytes);
         memcpy(copy, &record, bytes);
         bool good = record_check(copy, bytes, &why);

@@ -124,7 +124,7 @@ static void lanes_make(struct replay_lanes *lanes, uint32_t count, double shared
                        const char *protocol)
 {
     static struct plan_override overrides[PLAN_OVERRIDES_MAX];
-    struct model_error why;
+    struct error_text why;
     *lanes = (struct replay_lanes){.is_profile = false};
     for (uint32_t i = 0; i < count; i++) {
         fake_lane(&lanes_made[i], "rail", MODEL_USE_BOTH, 20e-6, 1e8, 10e-6, 0, 0);
@@ -156,7 +156,7 @@ static void lanes_free(struct replay_lanes *lanes)
 
 /* Loads and replays what was written; false: *why. */
 static bool replayed(struct replay_lanes *lanes, struct replay_result *result,
-                     struct model_error *why)
+                     struct error_text *why)
 {
     struct recording recording;
     *result = (struct replay_result){.ranks = NULL};
@@ -170,7 +170,7 @@ static bool replayed(struct replay_lanes *lanes, struct replay_result *result,
 /* In microseconds; the lanes are freed. */
 static double takes_us(struct replay_lanes *lanes, struct replay_result *result)
 {
-    struct model_error why = {""};
+    struct error_text why = {""};
     CHECK(replayed(lanes, result, &why), "%s", why.text);
     lanes_free(lanes);
     return 1e6 * result->takes_s;
@@ -288,7 +288,7 @@ static void send_first(void)
     for (int rendezvous = 0; rendezvous < 2; rendezvous++) {
         struct replay_lanes lanes;
         struct replay_result result;
-        struct model_error why = {""};
+        struct error_text why = {""};
         job_begin(2);
         for (uint32_t i = 0; i < 2; i++) {
             done(i, 0, sends(i, 0, 1 - i, 3, 100), RECORD_ANY, 0);
@@ -307,7 +307,7 @@ static void send_first(void)
 static void is_refused(const char *what)
 {
     struct recording recording;
-    struct model_error why = {""};
+    struct error_text why = {""};
     CHECK(!recording_load(folder, &recording, &why) && strstr(why.text, what), "%s: \"%s\"", what,
           why.text);
     recording_free(&recording);
@@ -355,7 +355,7 @@ static void damaged(void)
     for (int turn = 0; turn < MANY; turn++) {
         struct replay_lanes lanes;
         struct replay_result result;
-        struct model_error why = {""};
+        struct error_text why = {""};
         job_begin(2);
         for (uint32_t i = 0; i < 16; i++) {
             uint32_t rank = i % 2, number = receives(rank, 5, 1 - rank, (int) i / 2);

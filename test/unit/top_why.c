@@ -355,7 +355,7 @@ static void test_healthy(void)
  */
 static void test_bounds(void)
 {
-    struct model_error why;
+    struct error_text why;
     job_begin(3);
     receives(0, 1, 12);
     receives(0, 2, 12);

@@ -62,7 +62,7 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 
 static struct ibv_pd pd;
 static struct dmabuf_cache cache;
-static struct model_error refusal;
+static struct error_text refusal;
 static const char *const why = refusal.text;
 
 static void stand_in_load(void)

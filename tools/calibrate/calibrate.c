@@ -48,7 +48,7 @@ struct options {
 static const struct effort efforts[] = {
     {30, 5, UINT64_C(64) << 20}, {5, 3, UINT64_C(16) << 20}, {120, 15, UINT64_C(64) << 20}};
 
-static bool read_options(int argc, char **argv, struct options *options, struct model_error *error)
+static bool read_options(int argc, char **argv, struct options *options, struct error_text *error)
 {
     bool quick = false, thorough = false;
     const struct option_row rows[] = {{"quick", OPTION_FLAG, &quick, NULL},
@@ -64,7 +64,7 @@ static bool read_options(int argc, char **argv, struct options *options, struct 
     int first = options_read(argc, argv, rows, error);
     options->effort = efforts[quick ? 1 : thorough ? 2 : 0];
     return first >= 0 &&
-           (first == argc || model_fail(error, "it takes no argument %.60s", argv[first]));
+           (first == argc || fail_with(error, "it takes no argument %.60s", argv[first]));
 }
 
 static int complain(const char *what, const char *why)
@@ -79,7 +79,7 @@ static int complain(const char *what, const char *why)
 struct lane_result {
     struct model_lane lane; /* as measured, if `good`; else as it was before */
     bool good;
-    struct model_error why; /* it is not */
+    struct error_text why; /* it is not */
     struct lane_times times;
 };
 
@@ -185,9 +185,9 @@ static void lane_save(struct calibration *calibration, struct lane_result *resul
     double unsteady = measure_unsteady(&result->times);
     result->good = unsteady <= UNSTEADY;
     if (!isfinite(unsteady))
-        model_fail(&result->why, "too few of its messages could be timed");
+        fail_with(&result->why, "too few of its messages could be timed");
     else if (!result->good)
-        model_fail(&result->why, "the times of one size lie %.0f %% apart", 100 * unsteady);
+        fail_with(&result->why, "the times of one size lie %.0f %% apart", 100 * unsteady);
     else
         result->good =
             lane_of_times(&result->times, &calibration->around, &result->lane, &result->why);
@@ -283,7 +283,7 @@ static bool profile_place(struct calibration *calibration)
 {
     const struct options *options = &calibration->options;
     char *path = calibration->path;
-    struct model_error error;
+    struct error_text error;
     if (options->output)
         snprintf(path, PROFILE_PATH_CHARS, "%s", options->output);
     else
@@ -318,7 +318,7 @@ static void unsteady_explain(void)
 
 static int profile_save(struct calibration *calibration)
 {
-    struct model_error error;
+    struct error_text error;
     if (!calibration->profile.lane_count) {
         unsteady_explain();
         return EXIT_SUCCESS;
@@ -383,7 +383,7 @@ int main(int argc, char **argv)
 {
     static struct calibration calibration;
     struct traffic *traffic = &calibration.traffic;
-    struct model_error error;
+    struct error_text error;
     int status = EXIT_SUCCESS;
     setenv("OMPI_MCA_pml", "multilane", 0);
     bool is_good = read_options(argc, argv, &calibration.options, &error);

@@ -36,12 +36,12 @@ void memory_free(char *memory, size_t bytes)
     munmap(memory, bytes);
 }
 
-bool traffic_begin(struct traffic *traffic, uint64_t most_bytes, struct model_error *error)
+bool traffic_begin(struct traffic *traffic, uint64_t most_bytes, struct error_text *error)
 {
     traffic->most_bytes = most_bytes;
     traffic->memory = memory_new(most_bytes);
-    return traffic->memory || model_fail(error, "no memory for a message of %llu bytes",
-                                         (unsigned long long) most_bytes);
+    return traffic->memory || fail_with(error, "no memory for a message of %llu bytes",
+                                        (unsigned long long) most_bytes);
 }
 
 /* An empty message, which is not timed: all is ready for what comes next. */

@@ -13,7 +13,7 @@ struct traffic {
     uint64_t most_bytes;
 };
 
-bool traffic_begin(struct traffic *traffic, uint64_t most_bytes, struct model_error *error);
+bool traffic_begin(struct traffic *traffic, uint64_t most_bytes, struct error_text *error);
 
 /* Ranks other than 0: until rank 0 dismisses them. */
 void traffic_obey(struct traffic *traffic);

@@ -25,48 +25,48 @@ static const struct key keys[] = {
 
 /* "latency" for any number of processes, "latency_16" for 16; the numbers must grow. */
 static bool read_latency(struct cluster_model *model, const char *key, const char *value,
-                         struct model_error *why)
+                         struct error_text *why)
 {
     uint64_t processes = 1;
     if (key[strlen("latency")] &&
         !number_parse_count(key + strlen("latency_"), 1, UINT32_MAX, &processes, why))
         return false;
     if (model->latency_count == CLUSTER_LATENCIES_MAX)
-        return model_fail(why, "there are too many latencies");
+        return fail_with(why, "there are too many latencies");
     if (model->latency_count && processes <= model->latency[model->latency_count - 1].processes)
-        return model_fail(why, "latencies stand in the order of processes");
+        return fail_with(why, "latencies stand in the order of processes");
     struct cluster_latency *latency = &model->latency[model->latency_count++];
     latency->processes = (uint32_t) processes;
     return line_read(value, &latency->line, why);
 }
 
 static bool cluster_key_read(void *cluster_model, const char *name, const char *value,
-                             struct model_error *why)
+                             struct error_text *why)
 {
     struct cluster_model *model = cluster_model;
     const struct key *key = key_find(keys, name);
     if (!strcmp(name, "latency") || !strncmp(name, "latency_", strlen("latency_")))
         return read_latency(model, name, value, why);
     if (!key)
-        return model_fail(why, "there is no such key in this section; man multilane-plan lists "
-                               "them");
+        return fail_with(why, "there is no such key in this section; man multilane-plan lists "
+                              "them");
     if (!key_read(key, value, model, why))
         return false;
-    return model->processes >= 2 || model_fail(why, "a broadcast is among 2 processes or more");
+    return model->processes >= 2 || fail_with(why, "a broadcast is among 2 processes or more");
 }
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
 bool lane_input_parse(const char *name, const char *text, size_t length, struct lane_file *file,
-                      struct cluster_model *cluster, struct model_error *error)
+                      struct cluster_model *cluster, struct error_text *error)
 {
     *cluster = (struct cluster_model){.packet_bytes = UINT64_MAX, .processes = 2};
     if (!lane_file_parse(name, text, length, file, cluster_key_read, cluster, error))
         return false;
     return !file->has_cluster || (cluster->latency_count && cluster->packet_bytes) ||
-           model_fail(error, "%.80s: [cluster]: %s", name,
-                      cluster->latency_count ? "a packet of 0 bytes carries no message"
-                                             : "latency, L, is missing");
+           fail_with(error, "%.80s: [cluster]: %s", name,
+                     cluster->latency_count ? "a packet of 0 bytes carries no message"
+                                            : "latency, L, is missing");
 }
 
 const char *lane_input_name(const char *name)
@@ -75,23 +75,23 @@ const char *lane_input_name(const char *name)
 }
 
 bool lane_input_read(const char *name, struct lane_file *file, struct cluster_model *cluster,
-                     struct model_error *error)
+                     struct error_text *error)
 {
     bool standard = !strcmp(name, "-");
     name = lane_input_name(name);
     FILE *stream = standard ? stdin : fopen(name, "rb");
     if (!stream)
-        return model_fail(error, "%.80s: cannot be opened: %s", name, strerror(errno));
+        return fail_with(error, "%.80s: cannot be opened: %s", name, strerror(errno));
     char *text = malloc(LANE_FILE_BYTES_MAX + 1);
     size_t length = text ? fread(text, 1, LANE_FILE_BYTES_MAX + 1, stream) : 0;
     bool read;
     if (!text)
-        read = model_fail(error, "%.80s: no memory to read it", name);
+        read = fail_with(error, "%.80s: no memory to read it", name);
     else if (ferror(stream))
-        read = model_fail(error, "%.80s: cannot be read: %s", name, strerror(errno));
+        read = fail_with(error, "%.80s: cannot be read: %s", name, strerror(errno));
     else if (length > LANE_FILE_BYTES_MAX)
-        read = model_fail(error, "%.80s: it is larger than 1 MiB, so it does not describe lanes",
-                          name);
+        read =
+            fail_with(error, "%.80s: it is larger than 1 MiB, so it does not describe lanes", name);
     else
         read = lane_input_parse(name, text, length, file, cluster, error);
     free(text);

@@ -9,11 +9,11 @@
 /* The same as lane_file_parse, with the section [cluster]: where file->has_cluster is set, *cluster
  * is what it says. */
 bool lane_input_parse(const char *name, const char *text, size_t length, struct lane_file *file,
-                      struct cluster_model *cluster, struct model_error *error);
+                      struct cluster_model *cluster, struct error_text *error);
 
 /* Reads a file, or standard input for "-". */
 bool lane_input_read(const char *name, struct lane_file *file, struct cluster_model *cluster,
-                     struct model_error *error);
+                     struct error_text *error);
 
 /* How complaints call a file given by this name. */
 const char *lane_input_name(const char *name);

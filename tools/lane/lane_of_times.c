@@ -227,7 +227,7 @@ static void moves_set(const struct lane_times *times, const struct parts *parts,
 }
 
 bool lane_of_times(const struct lane_times *times, const struct model_surroundings *around,
-                   struct model_lane *lane, struct model_error *error)
+                   struct model_lane *lane, struct error_text *error)
 {
     struct parts parts;
     struct model_lane made = *lane;

@@ -30,7 +30,7 @@ struct lane_times {
  * lane can choose, are kept: they are measured by themselves, and `around` says which registration
  * the times have in them. False: the model cannot compute with what came of it. */
 bool lane_of_times(const struct lane_times *times, const struct model_surroundings *around,
-                   struct model_lane *lane, struct model_error *error);
+                   struct model_lane *lane, struct error_text *error);
 
 /* What the model says of this protocol over this lane alone, before the bias; not a number where
  * the protocol cannot carry the size. */

@@ -123,7 +123,7 @@ static void print_profile(FILE *out, const struct lane_file *file)
     fprintf(out, "\n[end]\n");
 }
 
-bool profile_can_write(const char *path, struct model_error *error)
+bool profile_can_write(const char *path, struct error_text *error)
 {
     struct whole_file file;
     if (!whole_file_begin(&file, path, 0666, error))
@@ -132,7 +132,7 @@ bool profile_can_write(const char *path, struct model_error *error)
     return true;
 }
 
-bool profile_write(const char *path, const struct lane_file *profile, struct model_error *error)
+bool profile_write(const char *path, const struct lane_file *profile, struct error_text *error)
 {
     struct whole_file file;
     if (!whole_file_begin(&file, path, 0666, error))

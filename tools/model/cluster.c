@@ -231,19 +231,18 @@ static double printed(const struct cluster_point *point, uint32_t processes, uin
 }
 
 bool cluster_broadcast(const struct cluster_point *point, uint32_t processes, uint64_t packets,
-                       struct cluster_broadcast *result, struct model_error *error)
+                       struct cluster_broadcast *result, struct error_text *error)
 {
     if (!processes || !packets)
-        return model_fail(error, "a broadcast of %llu packets among %u processes is none",
-                          (unsigned long long) packets, (unsigned) processes);
+        return fail_with(error, "a broadcast of %llu packets among %u processes is none",
+                         (unsigned long long) packets, (unsigned) processes);
     if (packets > CLUSTER_STEPS_MAX / processes)
-        return model_fail(error, "%llu packets among %u processes are too many to simulate",
-                          (unsigned long long) packets, (unsigned) processes);
+        return fail_with(error, "%llu packets among %u processes are too many to simulate",
+                         (unsigned long long) packets, (unsigned) processes);
     result->undisturbed = undisturbed(point);
     result->printed_s = printed(point, processes, packets);
     result->simulated_s = tree_simulate(point, 0, processes, packets, NULL);
     if (result->simulated_s < 0)
-        return model_fail(error, "no memory to simulate %llu packets",
-                          (unsigned long long) packets);
+        return fail_with(error, "no memory to simulate %llu packets", (unsigned long long) packets);
     return true;
 }

@@ -65,6 +65,6 @@ struct cluster_broadcast {
 /* False with a sentence: processes or packets are 0, both together are more than CLUSTER_STEPS_MAX,
  * or there is no memory. */
 bool cluster_broadcast(const struct cluster_point *point, uint32_t processes, uint64_t packets,
-                       struct cluster_broadcast *result, struct model_error *error);
+                       struct cluster_broadcast *result, struct error_text *error);
 
 #endif

@@ -208,16 +208,16 @@ static void solve(const struct equation_exact *exact, struct equation_result *re
         result->kind = num <= 0 && den >= 0 ? EQUATION_ALWAYS : EQUATION_NEVER;
 }
 
-static bool check_use(const struct plan_input *input, enum model_use use, struct model_error *error)
+static bool check_use(const struct plan_input *input, enum model_use use, struct error_text *error)
 {
     for (uint32_t i = 0; i < input->lane_count; i++)
         if (input->lanes[i].use & (uint32_t) use)
             return true;
-    return model_fail(error, "no lane is for %s, and the equation compares both",
-                      use == MODEL_USE_EAGER ? "eager" : "rndv");
+    return fail_with(error, "no lane is for %s, and the equation compares both",
+                     use == MODEL_USE_EAGER ? "eager" : "rndv");
 }
 
-static bool check_input(const struct plan_input *input, struct model_error *error)
+static bool check_input(const struct plan_input *input, struct error_text *error)
 {
     struct plan_input alone = *input;
     alone.override_count = 0; /* plans are forced, not the equation */
@@ -226,7 +226,7 @@ static bool check_input(const struct plan_input *input, struct model_error *erro
 }
 
 bool equation_solve(const struct plan_input *input, enum equation_variant variant,
-                    uint64_t at_bytes, struct equation_result *result, struct model_error *error)
+                    uint64_t at_bytes, struct equation_result *result, struct error_text *error)
 {
     struct equation_side eager, rndv;
     struct equation_exact exact;
@@ -243,7 +243,7 @@ bool equation_solve(const struct plan_input *input, enum equation_variant varian
              &rndv);
     memset(result, 0, sizeof *result);
     if (!eager.lane_count)
-        return model_fail(error, "no eager lane can send");
+        return fail_with(error, "no eager lane can send");
     if (!rndv.lane_count) {
         result->kind = EQUATION_NEVER;
         result->no_lane = true;

@@ -70,7 +70,7 @@ struct equation_result {
  * cannot get, do not enter. Capacity groups count as in a plan. False: *error says which lane or
  * value is wrong. */
 bool equation_solve(const struct plan_input *input, enum equation_variant variant,
-                    uint64_t at_bytes, struct equation_result *result, struct model_error *error);
+                    uint64_t at_bytes, struct equation_result *result, struct error_text *error);
 
 /* etime and rtime themselves, rounded. */
 double equation_eager_time(const struct equation_terms *terms, uint64_t bytes);

@@ -22,17 +22,17 @@ static bool is_name(const char *text, size_t size)
     return end;
 }
 
-static bool head_check(const struct record_head *head, size_t bytes, struct model_error *why)
+static bool head_check(const struct record_head *head, size_t bytes, struct error_text *why)
 {
     if (bytes < sizeof(*head) || head->magic != RECORD_MAGIC)
-        return model_fail(why, "it is no recording of Multilane's");
+        return fail_with(why, "it is no recording of Multilane's");
     if (head->version != RECORD_VERSION || head->event_bytes != sizeof(struct record_event))
-        return model_fail(why, "it has version %u, and this program reads version %u",
-                          head->version, RECORD_VERSION);
+        return fail_with(why, "it has version %u, and this program reads version %u", head->version,
+                         RECORD_VERSION);
     if (head->rank >= head->job_size || !is_name(head->host, sizeof(head->host)))
-        return model_fail(why, "rank %u of %u, or its node, cannot be", head->rank, head->job_size);
+        return fail_with(why, "rank %u of %u, or its node, cannot be", head->rank, head->job_size);
     return bytes >= sizeof(*head) + sizeof(struct record_event) ||
-           model_fail(why, "nothing was recorded");
+           fail_with(why, "nothing was recorded");
 }
 
 /* Whether the event can stand at `index`; the number of one that is done leads back. */
@@ -50,7 +50,7 @@ static bool event_check(const struct recording_rank *rank, uint32_t index)
                                 rank->events[number].kind == RECORD_RECEIVE)));
 }
 
-static bool rank_check(struct recording_rank *rank, size_t bytes, struct model_error *why)
+static bool rank_check(struct recording_rank *rank, size_t bytes, struct error_text *why)
 {
     if (bytes >= sizeof(rank->head))
         memcpy(&rank->head, rank->file, sizeof(rank->head));
@@ -60,33 +60,33 @@ static bool rank_check(struct recording_rank *rank, size_t bytes, struct model_e
     rank->count = (uint32_t) ((bytes - sizeof(rank->head)) / sizeof(struct record_event));
     for (uint32_t i = 0; i < rank->count; i++)
         if (!event_check(rank, i))
-            return model_fail(why, "event %u of %u cannot be", i, rank->count);
+            return fail_with(why, "event %u of %u cannot be", i, rank->count);
     return true;
 }
 
-static bool rank_load(const char *path, struct recording_rank *rank, struct model_error *error)
+static bool rank_load(const char *path, struct recording_rank *rank, struct error_text *error)
 {
-    struct model_error why;
+    struct error_text why;
     size_t bytes;
     bool is_absent;
     *rank = (struct recording_rank){
         .file = whole_file_read(path, RECORD_BYTES_MOST, false, &bytes, &is_absent, error)};
     return rank->file &&
-           (rank_check(rank, bytes, &why) || model_fail(error, "%.160s: %.150s", path, why.text));
+           (rank_check(rank, bytes, &why) || fail_with(error, "%.160s: %.150s", path, why.text));
 }
 
-static bool rank_add(const char *path, struct recording *recording, struct model_error *error)
+static bool rank_add(const char *path, struct recording *recording, struct error_text *error)
 {
     struct recording_rank *ranks =
         realloc(recording->ranks, (recording->rank_count + 1) * sizeof(*ranks));
     if (!ranks)
-        return model_fail(error, "%.160s: no memory", path);
+        return fail_with(error, "%.160s: no memory", path);
     recording->ranks = ranks;
     return rank_load(path, &ranks[recording->rank_count++], error);
 }
 
 static bool files_load(DIR *folder, const char *path, struct recording *recording,
-                       struct model_error *error)
+                       struct error_text *error)
 {
     char name[WHOLE_FILE_PATH_CHARS];
     struct dirent *entry;
@@ -94,11 +94,11 @@ static bool files_load(DIR *folder, const char *path, struct recording *recordin
         if (strncmp(entry->d_name, RECORD_FILE_NAME, strlen(RECORD_FILE_NAME)) != 0)
             continue;
         if ((size_t) snprintf(name, sizeof(name), "%s/%s", path, entry->d_name) >= sizeof(name))
-            return model_fail(error, "%.160s: its name is too long", path);
+            return fail_with(error, "%.160s: its name is too long", path);
         if (!rank_add(name, recording, error))
             return false;
     }
-    return recording->rank_count || model_fail(error, "%.160s: no recording is there", path);
+    return recording->rank_count || fail_with(error, "%.160s: no recording is there", path);
 }
 
 static int by_rank(const void *left, const void *right)
@@ -109,7 +109,7 @@ static int by_rank(const void *left, const void *right)
 }
 
 /* Are they all ranks of one job? */
-static bool job_check(const char *path, struct recording *recording, struct model_error *error)
+static bool job_check(const char *path, struct recording *recording, struct error_text *error)
 {
     const struct record_head *first = &recording->ranks[0].head;
     uint64_t events = 0;
@@ -117,8 +117,8 @@ static bool job_check(const char *path, struct recording *recording, struct mode
     for (uint32_t i = 0; i < recording->rank_count; i++) {
         struct recording_rank *rank = &recording->ranks[i];
         if (rank->head.job != first->job || rank->head.job_size != first->job_size)
-            return model_fail(error, "%.160s: two jobs are there; each needs a folder of its own",
-                              path);
+            return fail_with(error, "%.160s: two jobs are there; each needs a folder of its own",
+                             path);
         if (rank->head.rank != i)
             break;
         rank->first = (uint32_t) events;
@@ -128,17 +128,17 @@ static bool job_check(const char *path, struct recording *recording, struct mode
     recording->event_count = (uint32_t) events;
     for (uint32_t i = 0; i < first->job_size; i++)
         if (i >= recording->rank_count || recording->ranks[i].head.rank != i)
-            return model_fail(error, "%.160s: rank %u of %u is not there, or is twice", path, i,
-                              first->job_size);
-    return events < UINT32_MAX || model_fail(error, "%.160s: it has too many events", path);
+            return fail_with(error, "%.160s: rank %u of %u is not there, or is twice", path, i,
+                             first->job_size);
+    return events < UINT32_MAX || fail_with(error, "%.160s: it has too many events", path);
 }
 
-bool recording_load(const char *path, struct recording *recording, struct model_error *error)
+bool recording_load(const char *path, struct recording *recording, struct error_text *error)
 {
     *recording = (struct recording){.ranks = NULL};
     DIR *folder = opendir(path);
     if (!folder)
-        return model_fail(error, "%.160s: cannot be read: %s", path, strerror(errno));
+        return fail_with(error, "%.160s: cannot be read: %s", path, strerror(errno));
     bool is_good = files_load(folder, path, recording, error) && job_check(path, recording, error);
     closedir(folder);
     if (!is_good)

@@ -26,7 +26,7 @@ struct recording {
 };
 
 /* False with a sentence that names the file and what is wrong. */
-bool recording_load(const char *folder, struct recording *recording, struct model_error *error);
+bool recording_load(const char *folder, struct recording *recording, struct error_text *error);
 void recording_free(struct recording *recording);
 
 /* Which send each receive got its message from. */

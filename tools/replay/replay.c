@@ -55,7 +55,7 @@ struct replay {
     uint32_t rank_count;
     uint32_t *heap, heap_count; /* ranks that can go on, the one behind first */
     struct port *ports;         /* PORTS of each rank, then of each node */
-    struct model_error *error;
+    struct error_text *error;
 };
 
 /* --- the rank that is behind ------------------------------------------------------------------ */
@@ -147,9 +147,9 @@ static bool plan_choose(struct replay *replay, struct message *message, double n
     struct plan *const *plan = replay->lanes->plan[place];
     struct cost cost = {0};
     if (!input->lane_count)
-        return model_fail(replay->error, "no lane leads from rank %u to rank %u on %s node",
-                          message->from, message->to,
-                          place == REPLAY_IN_NODE ? "the same" : "another");
+        return fail_with(replay->error, "no lane leads from rank %u to rank %u on %s node",
+                         message->from, message->to,
+                         place == REPLAY_IN_NODE ? "the same" : "another");
     message->entry = plan_lookup(plan[COST_OF_MESSAGE], message->bytes);
     if (port_of(replay, message->from, place, message->entry->lanes[0])->out_s > now_s)
         message->entry = plan_lookup(plan[COST_OF_STREAM], message->bytes);
@@ -352,10 +352,10 @@ static bool ranks_run(struct replay *replay)
             return false;
     for (uint32_t i = 0; i < replay->rank_count; i++)
         if (replay->ranks[i].waits_for != NONE)
-            return model_fail(replay->error,
-                              "rank %u waits for good at event %u: with these lanes the job counts "
-                              "on sends that end before their receive begins",
-                              i, replay->ranks[i].at);
+            return fail_with(replay->error,
+                             "rank %u waits for good at event %u: with these lanes the job counts "
+                             "on sends that end before their receive begins",
+                             i, replay->ranks[i].at);
     return true;
 }
 
@@ -393,13 +393,13 @@ static bool replay_make(struct replay *replay, const struct recording *recording
 }
 
 bool replay_run(const struct recording *recording, const struct replay_lanes *lanes,
-                struct replay_result *result, struct model_error *error)
+                struct replay_result *result, struct error_text *error)
 {
     struct replay replay = {.lanes = lanes, .error = error};
     *result =
         (struct replay_result){.ranks = calloc(recording->rank_count, sizeof(*result->ranks))};
     bool is_good = (result->ranks && replay_make(&replay, recording)) ||
-                   model_fail(error, "there is no memory to replay");
+                   fail_with(error, "there is no memory to replay");
     if (is_good) {
         ranks_begin(&replay, recording);
         is_good = ranks_run(&replay);

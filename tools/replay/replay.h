@@ -37,7 +37,7 @@ struct replay_result {
 
 /* False with a sentence: a pair of ranks has no lane, or they wait for good. */
 bool replay_run(const struct recording *recording, const struct replay_lanes *lanes,
-                struct replay_result *result, struct model_error *error);
+                struct replay_result *result, struct error_text *error);
 void replay_free(struct replay_result *result);
 
 void replay_text(FILE *out, const struct recording *recording, const struct replay_result *result);

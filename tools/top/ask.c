@@ -132,14 +132,14 @@ static bool rank_say(const struct page *page, const char *lane, bool is_drain)
 }
 
 /* The lanes that there are, for one that is not. */
-static void lanes_say(const struct page *page, const char *lane, struct model_error *error)
+static void lanes_say(const struct page *page, const char *lane, struct error_text *error)
 {
-    model_fail(error, "no rank has a lane %.60s; rank %u has", lane, page->me.rank);
+    fail_with(error, "no rank has a lane %.60s; rank %u has", lane, page->me.rank);
     for (uint32_t i = 0; i < page->lane_count; i++)
         text_more(error->text, sizeof(error->text), "%s %s", i ? "," : "", page->lanes[i].name);
 }
 
-int drain_ask(struct ranks *ranks, const char *lane, bool is_drain, struct model_error *error)
+int drain_ask(struct ranks *ranks, const char *lane, bool is_drain, struct error_text *error)
 {
     size_t done = 0;
     bool any = false;
@@ -147,7 +147,7 @@ int drain_ask(struct ranks *ranks, const char *lane, bool is_drain, struct model
         const struct rank *rank = &ranks->list[i];
         uint64_t bits = standing_of(&rank->second.page, lane, is_drain).bits;
         if (bits && !drain_change(rank->pid, bits, is_drain)) {
-            model_fail(error, "process %d cannot be asked: %s", rank->pid, ask_error(errno));
+            fail_with(error, "process %d cannot be asked: %s", rank->pid, ask_error(errno));
             return -1;
         }
         any |= bits != 0;
@@ -286,7 +286,7 @@ static void missing_say(const struct ranks *ranks, const struct page *asked)
 
 /* False: none came. */
 static bool pages_take(const char *path, int pid, const struct page *asked, struct ranks *ranks,
-                       struct left *left, struct model_error *error)
+                       struct left *left, struct error_text *error)
 {
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     /* By a descriptor of this process: the rank may have another /tmp. */
@@ -294,16 +294,16 @@ static bool pages_take(const char *path, int pid, const struct page *asked, stru
     int question = folder >= 0 ? pages_ask(pid, reached.text) : -1;
     bool is_good = false;
     if (question < 0)
-        model_fail(error, "process %d cannot be asked: %s", pid, ask_error(errno));
+        fail_with(error, "process %d cannot be asked: %s", pid, ask_error(errno));
     else
         pages_await(path, asked->job_size);
     if (question >= 0 && pages_count(path) > 0)
         is_good = left_load(path, ranks, left, error);
     else if (question >= 0)
-        model_fail(error,
-                   "rank %u (process %d) does not answer: it computes outside MPI, or is in a "
-                   "container that hides this program; ask another rank, by its process",
-                   asked->me.rank, pid);
+        fail_with(error,
+                  "rank %u (process %d) does not answer: it computes outside MPI, or is in a "
+                  "container that hides this program; ask another rank, by its process",
+                  asked->me.rank, pid);
     if (question >= 0)
         close(question);
     if (folder >= 0)
@@ -312,7 +312,7 @@ static bool pages_take(const char *path, int pid, const struct page *asked, stru
 }
 
 bool whole_job_load(const char *number, struct ranks *ranks, struct left *left,
-                    struct model_error *error)
+                    struct error_text *error)
 {
     const struct rank *rank = asked_of(ranks, number);
     const struct page *asked = &rank->first.page; /* as it was found */
@@ -321,7 +321,7 @@ bool whole_job_load(const char *number, struct ranks *ranks, struct left *left,
     char path[PAGE_FOLDER];
     snprintf(path, sizeof(path), "%.200s/multilane-top.XXXXXX", parent ? parent : "/tmp");
     if (!mkdtemp(path))
-        return model_fail(error, "no folder for the pages: %s: %s", path, strerror(errno));
+        return fail_with(error, "no folder for the pages: %s: %s", path, strerror(errno));
     void (*before[])(int) = {signal(SIGINT, interrupt), signal(SIGTERM, interrupt)};
     bool is_good = pages_take(path, rank->pid, asked, &all, left, error);
     folder_remove(path);

@@ -20,12 +20,12 @@ const char *ask_error(int error);
 
 /* Asks, waits for a moment until it is done, and prints what is not. 0: all ranks did it; 1: not
  * all; below 0: *error says what is wrong. */
-int drain_ask(struct ranks *ranks, const char *lane, bool is_drain, struct model_error *error);
+int drain_ask(struct ranks *ranks, const char *lane, bool is_drain, struct error_text *error);
 
 /* Puts the ranks of the job in place of those of this node, and names on standard error those that
  * have not answered. `number`: what the user has named, maybe the process to ask; or null. False:
  * *error says why there are none. */
 bool whole_job_load(const char *number, struct ranks *ranks, struct left *left,
-                    struct model_error *error);
+                    struct error_text *error);
 
 #endif

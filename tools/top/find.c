@@ -74,7 +74,7 @@ static bool is_owner(int pid, const struct page *page)
     return (last ? atoi(last) : pid) == page->pid;
 }
 
-enum page_found sample_read(int pid, struct sample *sample, struct model_error *why)
+enum page_found sample_read(int pid, struct sample *sample, struct error_text *why)
 {
     enum page_found found = page_read(pid, &sample->page, why);
     sample->now_ns = clock_read_ns(CLOCK_MONOTONIC);
@@ -92,18 +92,18 @@ enum page_found sample_read(int pid, struct sample *sample, struct model_error *
 
 struct scan {
     struct ranks *ranks;
-    struct model_error refused; /* why a page that is there cannot be used; or empty */
+    struct error_text refused; /* why a page that is there cannot be used; or empty */
 };
 
 static void process_look(struct scan *scan, int pid)
 {
-    struct model_error why;
+    struct error_text why;
     struct rank *rank = ranks_add(scan->ranks, pid);
     if (!rank)
         return;
     enum page_found found = sample_read(pid, &rank->second, &why);
     if (found == PAGE_REFUSED)
-        model_fail(&scan->refused, "process %d: %.200s", pid, why.text);
+        fail_with(&scan->refused, "process %d: %.200s", pid, why.text);
     if (found != PAGE_IS_READ)
         scan->ranks->count--;
     else
@@ -172,41 +172,40 @@ static bool is_forbidden(long pid)
     return is_one;
 }
 
-static bool none_fail(const struct scan *scan, const char *number, struct model_error *error)
+static bool none_fail(const struct scan *scan, const char *number, struct error_text *error)
 {
     long pid = number ? strtol(number, NULL, 10) : 0;
     if (scan->refused.text[0])
-        return model_fail(error, "%s", scan->refused.text);
+        return fail_with(error, "%s", scan->refused.text);
     if (!number)
-        return model_fail(
+        return fail_with(
             error,
             "no process that may be read here is a rank of Multilane: is the job on another "
             "node, in a container, or another user's; does it run with --mca pml multilane?");
     if (access(words_of("/proc/%ld", pid).text, F_OK) != 0)
-        return model_fail(
-            error,
-            "there is no job and no process %s here: is it on another node, or on the "
-            "other side of a container's wall?",
-            number);
+        return fail_with(error,
+                         "there is no job and no process %s here: is it on another node, or on the "
+                         "other side of a container's wall?",
+                         number);
     if (is_forbidden(pid))
-        return model_fail(error,
-                          "process %s belongs to another user, or is protected: it cannot be read",
-                          number);
+        return fail_with(error,
+                         "process %s belongs to another user, or is protected: it cannot be read",
+                         number);
     if (is_elsewhere(pid))
-        return model_fail(error,
-                          "process %s is in a container, and no rank of Multilane as seen from "
-                          "outside: start multilane-top in the container",
-                          number);
-    return model_fail(error,
-                      "process %s is no rank of Multilane, and none is below it: does it run with "
-                      "--mca pml multilane, and has it come through MPI_Init?",
-                      number);
+        return fail_with(error,
+                         "process %s is in a container, and no rank of Multilane as seen from "
+                         "outside: start multilane-top in the container",
+                         number);
+    return fail_with(error,
+                     "process %s is no rank of Multilane, and none is below it: does it run with "
+                     "--mca pml multilane, and has it come through MPI_Init?",
+                     number);
 }
 
-static bool several_fail(const struct ranks *ranks, struct model_error *error)
+static bool several_fail(const struct ranks *ranks, struct error_text *error)
 {
     uint32_t last = 0;
-    model_fail(error, "there are several jobs; name one, or use --all:");
+    fail_with(error, "there are several jobs; name one, or use --all:");
     for (size_t i = 0; i < ranks->count; i++) {
         const struct page *page = &ranks->list[i].second.page;
         if (i && page->me.job == last)
@@ -218,13 +217,13 @@ static bool several_fail(const struct ranks *ranks, struct model_error *error)
     return false;
 }
 
-bool ranks_find_all(const struct choice *choice, struct ranks *ranks, struct model_error *error)
+bool ranks_find_all(const struct choice *choice, struct ranks *ranks, struct error_text *error)
 {
     struct scan scan = {.ranks = ranks};
     if (choice->number && (!isdigit((unsigned char) choice->number[0]) ||
                            choice->number[strspn(choice->number, "0123456789")] != '\0'))
-        return model_fail(error, "\"%s\" is neither a job nor a process: both are numbers",
-                          choice->number);
+        return fail_with(error, "\"%s\" is neither a job nor a process: both are numbers",
+                         choice->number);
     scan_all(&scan);
     if (choice->number)
         keep(ranks, strtoul(choice->number, NULL, 10));

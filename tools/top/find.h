@@ -13,12 +13,12 @@ struct choice {
 
 /* Finds the ranks of this node, and takes the first look at them, as `second`. False: *error says
  * that there are none, or that the choice is not clear. */
-bool ranks_find_all(const struct choice *choice, struct ranks *ranks, struct model_error *error);
+bool ranks_find_all(const struct choice *choice, struct ranks *ranks, struct error_text *error);
 
 /* The next look: what was `second` becomes `first` (`moves`), or only `second` is taken anew. */
 void ranks_look(struct ranks *ranks, bool moves);
 
 /* Reads the page and what the system says of the process. */
-enum page_found sample_read(int pid, struct sample *sample, struct model_error *why);
+enum page_found sample_read(int pid, struct sample *sample, struct error_text *why);
 
 #endif

@@ -64,31 +64,31 @@ static bool left_add(struct left *left, const struct page_file *file)
 }
 
 static bool file_take(struct page_file *file, size_t bytes, struct ranks *ranks, struct left *left,
-                      struct model_error *why)
+                      struct error_text *why)
 {
     size_t of_page = bytes < sizeof(file->page) ? bytes : sizeof(file->page);
     if (!page_check(&file->page, of_page, why))
         return false;
     if (bytes != sizeof(*file))
-        return model_fail(why, "it has %zu bytes and should have %zu", bytes, sizeof(*file));
+        return fail_with(why, "it has %zu bytes and should have %zu", bytes, sizeof(*file));
     struct rank *rank = ranks_add(ranks, file->page.pid);
     if (!rank || !left_add(left, file))
-        return model_fail(why, "no memory");
+        return fail_with(why, "no memory");
     rank_fill(rank, &file->page);
     return true;
 }
 
 static bool file_load(const char *path, struct ranks *ranks, struct left *left,
-                      struct model_error *error)
+                      struct error_text *error)
 {
-    struct model_error why;
+    struct error_text why;
     bool is_absent;
     size_t bytes;
     /* Room for that of another version, of which page_check says that it is one. */
     struct page_file *file =
         (void *) whole_file_read(path, 16 * sizeof(*file), false, &bytes, &is_absent, error);
     bool is_good = file && (file_take(file, bytes, ranks, left, &why) ||
-                            model_fail(error, "%.700s: %.300s", path, why.text));
+                            fail_with(error, "%.700s: %.300s", path, why.text));
     free(file);
     return is_good;
 }
@@ -97,7 +97,7 @@ static bool file_load(const char *path, struct ranks *ranks, struct left *left,
 static void folder_load(DIR *folder, const char *path, struct ranks *ranks, struct left *left)
 {
     char name[PATH_MAX];
-    struct model_error error;
+    struct error_text error;
     struct dirent *entry;
     while ((entry = readdir(folder))) {
         if (strncmp(entry->d_name, PAGE_FILE_NAME, strlen(PAGE_FILE_NAME)) != 0)
@@ -108,7 +108,7 @@ static void folder_load(DIR *folder, const char *path, struct ranks *ranks, stru
     }
 }
 
-bool left_load(const char *path, struct ranks *ranks, struct left *left, struct model_error *error)
+bool left_load(const char *path, struct ranks *ranks, struct left *left, struct error_text *error)
 {
     DIR *folder = opendir(path);
     bool is_good = folder || file_load(path, ranks, left, error);

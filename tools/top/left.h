@@ -24,7 +24,7 @@ struct left {
 
 /* Adds the ranks of a folder, or of one file, to the list of ranks, as they were when they ended;
  * and their calls to `left`. False: *error says what is wrong. */
-bool left_load(const char *path, struct ranks *ranks, struct left *left, struct model_error *error);
+bool left_load(const char *path, struct ranks *ranks, struct left *left, struct error_text *error);
 /* The last `most` calls of each rank, beside each other in time. False: no memory. */
 bool left_show(FILE *out, const struct left *left, size_t most);
 /* On each communicator the first collective operation that is not alike in its ranks, if there is

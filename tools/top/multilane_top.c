@@ -87,7 +87,7 @@ static bool is_still(const struct options *options)
  * job ends. */
 static bool job_look_again(struct ranks *ranks, const struct options *options)
 {
-    struct model_error ignored;
+    struct error_text ignored;
     struct ranks later = {.list = NULL};
     struct left left = {.list = NULL};
     bool is_good = ranks_find_all(&options->choice, &later, &ignored) &&
@@ -154,7 +154,7 @@ static int report(struct ranks *ranks, const struct options *options)
 
 static int drain(struct ranks *ranks, const struct options *options)
 {
-    struct model_error error;
+    struct error_text error;
     bool is_drain = options->drain != NULL;
     int status = drain_ask(ranks, is_drain ? options->drain : options->restore, is_drain, &error);
     return status < 0 ? fail(error.text) : status;
@@ -208,7 +208,7 @@ static int live(struct ranks *ranks, struct options *options)
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-static bool read_sort(const char *value, void *key, struct model_error *why)
+static bool read_sort(const char *value, void *key, struct error_text *why)
 {
     static const char *const names[SORT_KEYS] = {"rank", "since", "bytes", "queued", "unexpected"};
     for (int i = 0; i < SORT_KEYS; i++)
@@ -216,18 +216,18 @@ static bool read_sort(const char *value, void *key, struct model_error *why)
             *(enum sort_key *) key = (enum sort_key) i;
             return true;
         }
-    return model_fail(why, "it is rank, since, bytes, queued or unexpected, not %.60s", value);
+    return fail_with(why, "it is rank, since, bytes, queued or unexpected, not %.60s", value);
 }
 
-static bool read_interval(const char *value, void *seconds, struct model_error *why)
+static bool read_interval(const char *value, void *seconds, struct error_text *why)
 {
     if (!number_parse_real(value, seconds, why))
         return false;
     return (*(double *) seconds >= 0.1 && *(double *) seconds <= 86400) ||
-           model_fail(why, "%.60s is not from 0.1 to 86400 seconds", value);
+           fail_with(why, "%.60s is not from 0.1 to 86400 seconds", value);
 }
 
-static bool read_count(const char *value, void *count, struct model_error *why)
+static bool read_count(const char *value, void *count, struct error_text *why)
 {
     return number_parse_count(value, 1, 1000000000, count, why);
 }
@@ -236,7 +236,7 @@ static bool read_count(const char *value, void *count, struct model_error *why)
 static int options_parse(int count, char **arguments, struct options *options)
 {
     bool reads = false;
-    struct model_error error;
+    struct error_text error;
     const struct option_row rows[] = {{"why", OPTION_FLAG, &options->why, NULL},
                                       {"waited", OPTION_FLAG, &options->waited, NULL},
                                       {"job", OPTION_FLAG, &options->whole_job, NULL},
@@ -276,12 +276,12 @@ static int options_parse(int count, char **arguments, struct options *options)
 }
 
 static bool files_load(struct ranks *ranks, struct left *left, const struct options *options,
-                       struct model_error *error)
+                       struct error_text *error)
 {
     for (int i = 0; i < options->file_count; i++)
         if (!left_load(options->files[i], ranks, left, error))
             return false;
-    return ranks->count > 0 || model_fail(error, "there is no rank in these folders");
+    return ranks->count > 0 || fail_with(error, "there is no rank in these folders");
 }
 
 int main(int count, char **arguments)
@@ -289,7 +289,7 @@ int main(int count, char **arguments)
     struct options options = {.interval_s = 1, .view = {.columns = 80}, .choice = {.number = NULL}};
     struct ranks ranks = {.list = NULL};
     struct left left = {.list = NULL};
-    struct model_error error;
+    struct error_text error;
     int status = options_parse(count, arguments, &options);
     if (status >= 0)
         return status;

@@ -118,31 +118,31 @@ static int refuse(const char *name, const char *value, const char *why)
     return OMPI_ERR_BAD_PARAM;
 }
 
-static bool parse_bias(struct model_error *why)
+static bool parse_bias(struct error_text *why)
 {
     return number_parse_real(parameters.rndv_bias, &parameters.bias, why) &&
            ((parameters.bias > 0 && parameters.bias <= MODEL_BIAS_MAX) ||
-            model_fail(why, "it must be above 0 and at most 100"));
+            fail_with(why, "it must be above 0 and at most 100"));
 }
 
 /* A size above 0; auto: 0. */
-static bool parse_eager_max(struct model_error *why)
+static bool parse_eager_max(struct error_text *why)
 {
     uint64_t *bytes = &parameters.eager_max_bytes;
     *bytes = 0;
     return strcmp(parameters.eager_max, "auto") == 0 ||
            (number_parse_size(parameters.eager_max, bytes, why) &&
-            (*bytes > 0 || model_fail(why, "it must be above 0")));
+            (*bytes > 0 || fail_with(why, "it must be above 0")));
 }
 
-static bool parse_unexpected_max(struct model_error *why)
+static bool parse_unexpected_max(struct error_text *why)
 {
     return number_parse_size(parameters.unexpected_max, &parameters.unexpected_max_bytes, why);
 }
 
 void parameters_expect(void)
 {
-    struct model_error why;
+    struct error_text why;
     if (!parse_bias(&why))
         parameters.bias = MODEL_BIAS_DEFAULT;
     if (!parse_eager_max(&why))
@@ -153,7 +153,7 @@ void parameters_expect(void)
 
 int parameters_parse(const mca_base_component_t *component)
 {
-    struct model_error error;
+    struct error_text error;
     if (!param_check(component, rows))
         return OMPI_ERR_BAD_PARAM;
     if (!parse_bias(&error))

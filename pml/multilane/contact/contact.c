@@ -62,18 +62,18 @@ static bool is_lane(const struct record_lane *lane)
            model_attribute_check(MODEL_BANDWIDTH, bandwidth, NULL);
 }
 
-static bool ends_check(const struct record *record, size_t bytes, struct model_error *why)
+static bool ends_check(const struct record *record, size_t bytes, struct error_text *why)
 {
     const struct record_ends *ends = &record->ends;
     if (record->record_bytes != sizeof(*record) || ends->lane_count > RECORD_LANES_MAX ||
         bytes != record_length(ends))
-        return model_fail(why, "its record is damaged: its length cannot be");
+        return fail_with(why, "its record is damaged: its length cannot be");
     if (ends->local_ranks < 1)
-        return model_fail(why, "its record is damaged: that it runs on a node without processes "
-                               "cannot be");
+        return fail_with(why, "its record is damaged: that it runs on a node without processes "
+                              "cannot be");
     for (uint32_t i = 0; i < ends->lane_count; i++)
         if (!is_lane(&ends->lanes[i]))
-            return model_fail(why, "its record is damaged: what it says of its lanes cannot be");
+            return fail_with(why, "its record is damaged: what it says of its lanes cannot be");
     return true;
 }
 
@@ -90,7 +90,7 @@ static int record_get(ompi_proc_t *proc, void **data, size_t *bytes)
                       bytes);
 }
 
-bool record_check(const void *data, size_t bytes, struct model_error *why)
+bool record_check(const void *data, size_t bytes, struct error_text *why)
 {
     static const char *const of[] = {"no messages", "messages over some lanes", "all messages",
                                      "?"};
@@ -98,31 +98,31 @@ bool record_check(const void *data, size_t bytes, struct model_error *why)
     memcpy(&record, data, bytes < sizeof(record) ? bytes : sizeof(record));
     if (bytes < offsetof(struct record, window) + sizeof(record.window) ||
         memcmp(record.magic, MODEX_MAGIC, sizeof(record.magic)) != 0)
-        return model_fail(why, "its record of %zu bytes is not one of Multilane's", bytes);
+        return fail_with(why, "its record of %zu bytes is not one of Multilane's", bytes);
     if (record.wire_version != WIRE_VERSION)
-        return model_fail(why,
-                          "it speaks wire version %u and this process speaks %u; install one "
-                          "Multilane on all nodes",
-                          record.wire_version, WIRE_VERSION);
+        return fail_with(why,
+                         "it speaks wire version %u and this process speaks %u; install one "
+                         "Multilane on all nodes",
+                         record.wire_version, WIRE_VERSION);
     if (record.byte_order != RECORD_BYTE_ORDER || record.pointer_bytes != sizeof(void *))
-        return model_fail(why,
-                          "its byte order (%08x) or pointer size (%u) is not that of this process "
-                          "(%08x, %zu); Multilane needs equal architectures",
-                          record.byte_order, record.pointer_bytes, RECORD_BYTE_ORDER,
-                          sizeof(void *));
+        return fail_with(why,
+                         "its byte order (%08x) or pointer size (%u) is not that of this process "
+                         "(%08x, %zu); Multilane needs equal architectures",
+                         record.byte_order, record.pointer_bytes, RECORD_BYTE_ORDER,
+                         sizeof(void *));
     if (record.features & ~RECORD_SUMS)
-        return model_fail(why,
-                          "it wants features (%08x) that this process does not have; install one "
-                          "Multilane on all nodes",
-                          record.features);
+        return fail_with(why,
+                         "it wants features (%08x) that this process does not have; install one "
+                         "Multilane on all nodes",
+                         record.features);
     if (record.features != parameters.sums)
-        return model_fail(why,
-                          "it makes sums of %s and this process of %s; give all processes the same "
-                          "pml_multilane_verify, and verify in pml_multilane_lane_attr",
-                          of[record.features], of[parameters.sums]);
+        return fail_with(why,
+                         "it makes sums of %s and this process of %s; give all processes the same "
+                         "pml_multilane_verify, and verify in pml_multilane_lane_attr",
+                         of[record.features], of[parameters.sums]);
     if (record.key_bytes > WIRE_KEY_MAX)
-        return model_fail(why, "a lane of it has registration keys of %u bytes, more than %u",
-                          record.key_bytes, WIRE_KEY_MAX);
+        return fail_with(why, "a lane of it has registration keys of %u bytes, more than %u",
+                         record.key_bytes, WIRE_KEY_MAX);
     return ends_check(&record, bytes, why);
 }
 
@@ -142,8 +142,8 @@ static bool record_accepts(ompi_proc_t *proc, uint32_t *window, struct record_en
 {
     void *data = NULL;
     size_t bytes = 0;
-    struct model_error why = {"it published no record of Multilane: it runs another PML, so it was "
-                              "not started with --mca pml multilane"};
+    struct error_text why = {"it published no record of Multilane: it runs another PML, so it was "
+                             "not started with --mca pml multilane"};
     bool good =
         record_get(proc, &data, &bytes) == OPAL_SUCCESS && data && record_check(data, bytes, &why);
     if (good) {

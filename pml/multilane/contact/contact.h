@@ -39,7 +39,7 @@ int record_publish(uint32_t window, const struct record_ends *ends);
 uint32_t record_pid(ompi_proc_t *proc);
 
 /* The check of a record alone. */
-bool record_check(const void *data, size_t bytes, struct model_error *why);
+bool record_check(const void *data, size_t bytes, struct error_text *why);
 
 /* Called when a peer is met, before any message to it, so that upper layers set up their part;
  * with the component's lock held. `window`: what the peer promises (flow.h). Set once at start. */

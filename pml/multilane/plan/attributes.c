@@ -113,7 +113,7 @@ enum profile_placement attributes_placement(const struct peer *peer)
 }
 
 /* Reports impossible values of a BTL once, not for each peer. */
-static void say_complaint(const mca_btl_base_module_t *btl, const struct model_error *complaint)
+static void say_complaint(const mca_btl_base_module_t *btl, const struct error_text *complaint)
 {
     static const mca_btl_base_module_t *named[MODEL_LANES_MAX];
     static unsigned count;
@@ -147,7 +147,7 @@ static uint32_t flags_kept(const mca_btl_base_module_t *btl, uint32_t flags)
 static void attributes_of_ours(const struct lane *lane, struct model_lane *out)
 {
     struct multilane_lane_attributes declared;
-    struct model_error complaint;
+    struct error_text complaint;
     memset(&declared, 0, sizeof(declared));
     lane->extension->attributes(lane->btl, lane->endpoint, &declared);
     declared_attributes(lane_name(lane), abilities(lane->flags, lane->sendi), &declared, out,
@@ -159,7 +159,7 @@ static void attributes_of_ours(const struct lane *lane, struct model_lane *out)
 static void attributes_of_stock_btl(mca_btl_base_module_t *btl, uint32_t flags, bool sends_at_once,
                                     struct model_lane *out)
 {
-    struct model_error complaint;
+    struct error_text complaint;
     const struct stock_btl stock = {.name = lane_name_of(btl),
                                     .bandwidth = btl->btl_bandwidth,
                                     .latency = btl->btl_latency,
@@ -380,7 +380,7 @@ static void limit(uint64_t *bytes, uint64_t most)
 
 bool attributes_of_lane(const struct lane *lane, uint32_t group, struct model_lane *out)
 {
-    struct model_error error;
+    struct error_text error;
     if (lane->extension)
         attributes_of_ours(lane, out);
     else

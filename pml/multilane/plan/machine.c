@@ -22,13 +22,13 @@ static struct {
     bool looked;
     struct lane_file *profile; /* null: none in use */
     char story[PROFILE_PATH_CHARS + 128];
-    struct model_error complaint;
+    struct error_text complaint;
 } measured;
 
 /* Takes the file, if it is for this machine; else sets the story to why not. */
 static enum profile_state take(const char *path, const struct fingerprint *here)
 {
-    struct model_error why = {"no memory for a profile"};
+    struct error_text why = {"no memory for a profile"};
     struct lane_file *file = calloc(1, sizeof(*file));
     enum profile_state state = file ? profile_read(path, here, file, &why) : PROFILE_REFUSED;
     if (state == PROFILE_READ) {
@@ -85,8 +85,8 @@ void used_profile_load(void)
         snprintf(measured.story, sizeof(measured.story),
                  "no profile: pml_multilane_profile is none");
     } else if (take(name, here()) == PROFILE_ABSENT) { /* a user that names a file wants it */
-        model_fail(&measured.complaint, "pml_multilane_profile: %.200s: there is no such file",
-                   name);
+        fail_with(&measured.complaint, "pml_multilane_profile: %.200s: there is no such file",
+                  name);
     }
 }
 

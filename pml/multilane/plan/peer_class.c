@@ -297,7 +297,7 @@ static bool class_has_plan(const struct peer_class *class, enum class_buffer buf
 struct planned *class_plan(const struct peer_class *class, enum class_buffer buffer, double stay)
 {
     struct plan_input input;
-    struct model_error error;
+    struct error_text error;
     class_plan_input(class, buffer, &input);
     input.stay = stay;
     struct plan *plan = plan_build(&input, &error);

@@ -161,7 +161,7 @@ static void lane_add(char text[TEXT_CHARS], const struct model_lane *lane)
 {
     struct peer_class class = {.lane_count = 1, .lanes = (struct model_lane *) lane};
     struct plan_input input;
-    struct model_error error;
+    struct error_text error;
     class_plan_input(&class, CLASS_CONTIGUOUS, &input);
     struct plan *plan = plan_build(&input, &error);
     if (!plan)
@@ -183,7 +183,7 @@ static void ours_add(char text[TEXT_CHARS], const char *name)
     const struct multilane_extension *extension = lane_extension_named(name);
     uint32_t can = MODEL_CAN_SEND | MODEL_CAN_GET | MODEL_CAN_PUT;
     struct multilane_lane_attributes declared;
-    struct model_error complaint;
+    struct error_text complaint;
     struct model_lane lane;
     if (!extension || extension->attributes(NULL, NULL, &declared) < 0)
         return;
