@@ -110,7 +110,7 @@ static void ring_begin(shm_peer_t *peer, struct connection *connection, struct c
         ring_receiver_init(&peer->in, channel->lines, lines, &channel->feedback);
     else
         ring_receive_small(peer, connection);
-    ring_attend(&peer->in, shm_attended_is_told(peer));
+    ring_attend(&peer->in, shm_attended_is_marked(peer));
     peer->in_tail_seen = 0;
 }
 

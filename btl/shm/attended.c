@@ -32,7 +32,7 @@ void shm_attended_leave(shm_peer_t *peer)
         shm_receiving_leave(peer);
 }
 
-bool shm_attended_is_told(const shm_peer_t *peer)
+bool shm_attended_is_marked(const shm_peer_t *peer)
 {
     return in_is_attended(peer) && !peer->in_lingers &&
            atomic_load_explicit(&shm.bells, memory_order_relaxed) == BELLS_AND_RINGS;

@@ -202,7 +202,7 @@ static void connection_write(shm_peer_t *peer)
     atomic_store_explicit(&connection->state, CONNECTION_OPEN, memory_order_release);
 }
 
-static size_t note_find(shm_peer_t *peer, void *note, size_t room)
+static size_t published_find(shm_peer_t *peer, void *record, size_t room)
 {
     if (!peer->known || peer->out_state == OUT_DEAD || peer->out_unusable)
         return 0;
@@ -214,18 +214,19 @@ static size_t note_find(shm_peer_t *peer, void *note, size_t room)
         if (descriptor != peer->segment_fd)
             close(descriptor);
     }
-    /* Acquire: pairs with shm_own_note_leave. */
-    uint32_t length = atomic_load_explicit(&peer->segment->note_bytes, memory_order_acquire);
-    if (length == 0 || length > MULTILANE_NOTE_BYTES || length > room)
+    /* Acquire: pairs with shm_own_publish. */
+    uint32_t length = atomic_load_explicit(&peer->segment->published_bytes, memory_order_acquire);
+    if (length == 0 || length > MULTILANE_PUBLISHED_BYTES || length > room)
         return 0;
-    memcpy(note, peer->segment->note, length);
+    memcpy(record, peer->segment->published, length);
     return length;
 }
 
-size_t shm_outbound_note(mca_btl_base_module_t *btl, shm_peer_t *peer, void *note, size_t room)
+size_t shm_outbound_published(mca_btl_base_module_t *btl, shm_peer_t *peer, void *record,
+                              size_t room)
 {
     biased_lock(&peer->lock);
-    size_t length = note_find(peer, note, room);
+    size_t length = published_find(peer, record, room);
     biased_unlock(&peer->lock);
     return length;
 }

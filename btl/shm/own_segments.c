@@ -68,7 +68,7 @@ static void segment_live_set(enum segment_kind kind, bool live)
                           memory_order_release);
 }
 
-/* Notes who uses which entry of the segment; false: there is no memory for that. */
+/* Remembers who uses which entry of the segment; false: there is no memory for that. */
 static bool connection_peers_make(const struct segment *segment)
 {
     shm.connection_peers[segment->kind] =
@@ -97,7 +97,7 @@ bool shm_own_segment_ready(enum segment_kind kind)
             return true;
         }
         shm_segment_destroy(segment);
-        failed = "note who uses it";
+        failed = "remember who uses it";
         error = ENOMEM;
     }
     SHM_SAY(
@@ -107,20 +107,20 @@ bool shm_own_segment_ready(enum segment_kind kind)
     return false;
 }
 
-static void note_write(struct segment_header *header, const void *note, uint32_t length)
+static void published_write(struct segment_header *header, const void *record, uint32_t length)
 {
-    memcpy(header->note, note, length);
-    /* Release: pairs with shm_outbound_note. */
-    atomic_store_explicit(&header->note_bytes, length, memory_order_release);
+    memcpy(header->published, record, length);
+    /* Release: pairs with shm_outbound_published. */
+    atomic_store_explicit(&header->published_bytes, length, memory_order_release);
 }
 
-void shm_own_note_leave(mca_btl_base_module_t *btl, const void *note, size_t length)
+void shm_own_publish(mca_btl_base_module_t *btl, const void *record, size_t length)
 {
-    if (length > MULTILANE_NOTE_BYTES)
+    if (length > MULTILANE_PUBLISHED_BYTES)
         return;
     for (int kind = 0; kind < SEGMENT_KINDS; kind++)
         if (shm.segments[kind].fd >= 0)
-            note_write(shm.segments[kind].header, note, (uint32_t) length);
+            published_write(shm.segments[kind].header, record, (uint32_t) length);
 }
 
 static void part_begin(int error, const char *failed)
@@ -128,11 +128,11 @@ static void part_begin(int error, const char *failed)
     struct segment *own = &shm.segments[SEGMENT_JOB];
     struct segment_header *before = shm.segments[SEGMENT_MEMFD].header;
     /* Relaxed: written by this thread. */
-    uint32_t note_bytes = atomic_load_explicit(&before->note_bytes, memory_order_relaxed);
+    uint32_t published_bytes = atomic_load_explicit(&before->published_bytes, memory_order_relaxed);
 
     if (error == 0 && !connection_peers_make(own)) {
         shm_segment_destroy(own);
-        failed = "note who uses it";
+        failed = "remember who uses it";
         error = ENOMEM;
     }
     if (error != 0) {
@@ -141,7 +141,7 @@ static void part_begin(int error, const char *failed)
                     failed, strerror(error));
         return;
     }
-    note_write(own->header, before->note, note_bytes);
+    published_write(own->header, before->published, published_bytes);
     shm_segment_open_up(own);
     segment_live_set(SEGMENT_JOB, true);
     segment_live_set(SEGMENT_MEMFD, false);

@@ -399,7 +399,7 @@ int shm_segment_create(struct segment *segment, enum segment_kind kind,
     segment->unit_count = (uint32_t) (round_up(channel_bytes, SEGMENT_ALIGN) / SEGMENT_ALIGN);
     segment->bytes =
         channels_begin(connection_count) + (size_t) segment->unit_count * SEGMENT_ALIGN;
-    *failed = "note its rings";
+    *failed = "remember its rings";
     segment->units = calloc(segment->unit_count + 1, 1);
     if (!segment->units)
         return ENOMEM;

@@ -70,10 +70,10 @@ struct segment_header {
     /* Behind the last connection that was ever claimed. Raised by senders before they ring; read by
      * the owner after a bell, and no further than connection_count. */
     _Atomic uint32_t connection_end;
-    /* What the owner's PML tells its peers. The length is written last, release, and read first,
-     * acquire; 0: nothing yet. */
-    _Atomic uint32_t note_bytes;
-    unsigned char note[MULTILANE_NOTE_BYTES];
+    /* What the owner's PML publishes for its peers. The length is written last, release, and read
+     * first, acquire; 0: nothing yet. */
+    _Atomic uint32_t published_bytes;
+    unsigned char published[MULTILANE_PUBLISHED_BYTES];
     /* One bit for each connection, or for several (index modulo all bits): a connection there has
      * changed or has a message. The two are on a line of their own, because the owner reads it in
      * every round of progress. Set by peers, cleared by the owner. */

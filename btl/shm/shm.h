@@ -340,8 +340,8 @@ static inline struct segment *shm_own_segment_awaited(void)
 {
     return &shm.segments[shm_own_segment_is_live(SEGMENT_JOB) ? SEGMENT_JOB : SEGMENT_MEMFD];
 }
-/* The extension's note_leave: for those who open the segments that there are. */
-void shm_own_note_leave(mca_btl_base_module_t *btl, const void *note, size_t length);
+/* The extension's publish: for those who open the segments that there are. */
+void shm_own_publish(mca_btl_base_module_t *btl, const void *record, size_t length);
 /* Marks that this process ends in order. */
 void shm_own_segments_finalize(void);
 void shm_own_segments_destroy(void);
@@ -383,9 +383,10 @@ bool shm_peer_process_lives(const shm_peer_t *peer);
 /* outbound.c. Under peer->lock. */
 /* Brings out_state from OUT_NONE or OUT_WAITING on. */
 void shm_outbound_open(shm_peer_t *peer);
-/* The extension's note_read, without the lock: the note in the peer's segment, which is opened for
- * that. */
-size_t shm_outbound_note(mca_btl_base_module_t *btl, shm_peer_t *peer, void *note, size_t room);
+/* The extension's published_read, without the lock: the record in the peer's segment, which is
+ * opened for that. */
+size_t shm_outbound_published(mca_btl_base_module_t *btl, shm_peer_t *peer, void *record,
+                              size_t room);
 /* Closes the connection, with nothing pending. */
 void shm_outbound_leave(shm_peer_t *peer);
 /* A message of so many bytes found no room, or a ring that has been filled once: goes on in a
@@ -481,8 +482,8 @@ void shm_attended_remove(shm_peer_t *peer);
 void shm_attended_linger(shm_peer_t *peer);
 /* The ring has lingered: from now on it is read when its doorbell rings. */
 void shm_attended_leave(shm_peer_t *peer);
-/* Whether its sender was told that its ring is attended. */
-bool shm_attended_is_told(const shm_peer_t *peer);
+/* Whether it is marked for its sender that its ring is attended. */
+bool shm_attended_is_marked(const shm_peer_t *peer);
 
 /* accept.c. Under shm.lock. */
 #define SHM_ACCEPT_BATCH 32u

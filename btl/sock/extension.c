@@ -66,10 +66,10 @@ static size_t under_way(mca_btl_base_module_t *btl, sock_peer_t *peer, size_t mo
     return bytes;
 }
 
-static double seen_bytes_s(mca_btl_base_module_t *btl, sock_peer_t *peer)
+static double observed_bytes_s(mca_btl_base_module_t *btl, sock_peer_t *peer)
 {
     OPAL_THREAD_LOCK(&peer->lock);
-    double bytes_s = sock_rate_seen(peer);
+    double bytes_s = sock_rate_observed(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
     return bytes_s;
 }
@@ -106,8 +106,8 @@ MULTILANE_EXTENSION_DEFINE(sock) = {
     .attributes = attributes,
     .poll = sock_progress_peer,
     .fence = sock_fence,
-    .fence_ask = sock_fence_note,
-    .fence_hear = sock_fence_note_heard,
+    .fence_ask = sock_fence_message,
+    .fence_hear = sock_fence_message_heard,
     .rouse_by = sock_wake_by,
     .will_sleep = sock_wake_arm,
     .round_trip_s = round_trip_s,
@@ -120,5 +120,5 @@ MULTILANE_EXTENSION_DEFINE(sock) = {
     .links_most = sock_links_most,
     .links_next = sock_links_next,
     .link_changes = &sock.link_changes,
-    .seen_bytes_s = seen_bytes_s,
+    .observed_bytes_s = observed_bytes_s,
 };

@@ -114,7 +114,7 @@ void sock_rate_stop(sock_peer_t *peer)
     peer->rate.from_ns = 0;
 }
 
-double sock_rate_seen(const sock_peer_t *peer)
+double sock_rate_observed(const sock_peer_t *peer)
 {
     const struct sock_rate *rate = &peer->rate;
 

@@ -472,7 +472,7 @@ void sock_rate_stop(sock_peer_t *peer);
  * carries. */
 double sock_rate_arrival_s(sock_peer_t *peer, size_t more, double link_bytes_s);
 /* That rate; 0: it was not measured. */
-double sock_rate_seen(const sock_peer_t *peer);
+double sock_rate_observed(const sock_peer_t *peer);
 
 /* --- connections --- */
 
@@ -561,8 +561,8 @@ void sock_guests_close(const struct sock_module *module);
 
 /* fence.c: the extension's fence, fence_ask and fence_hear. */
 int sock_fence(mca_btl_base_module_t *btl, sock_peer_t *peer);
-size_t sock_fence_note(mca_btl_base_module_t *btl, sock_peer_t *peer, void *note);
-size_t sock_fence_note_heard(const void *note, size_t length, void *answer);
+size_t sock_fence_message(mca_btl_base_module_t *btl, sock_peer_t *peer, void *message);
+size_t sock_fence_message_heard(const void *message, size_t length, void *answer);
 
 /* --- receiving --- */
 

@@ -172,7 +172,7 @@ int verbs_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer)
 
 /* --- by another lane --- */
 
-size_t verbs_fence_note(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *note)
+size_t verbs_fence_message(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *note)
 {
     struct greeting greeting;
 
@@ -185,7 +185,7 @@ size_t verbs_fence_note(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *no
     return asks ? GREETING_FENCE_BYTES : 0;
 }
 
-size_t verbs_fence_note_heard(const void *note, size_t length, void *answer)
+size_t verbs_fence_message_heard(const void *note, size_t length, void *answer)
 {
     struct greeting heard = {.kind = 0}, reply;
 

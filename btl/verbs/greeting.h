@@ -39,7 +39,7 @@ struct greeting {
  */
 #define GREETING_FENCE_BYTES (offsetof(struct greeting, end.qpn) + sizeof(uint32_t))
 
-_Static_assert(GREETING_FENCE_BYTES <= MULTILANE_FENCE_NOTE_BYTES, "it fits a note");
+_Static_assert(GREETING_FENCE_BYTES <= MULTILANE_FENCE_BYTES, "it fits a note");
 
 enum sending {
     SENDING_DONE,

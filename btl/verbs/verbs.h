@@ -582,8 +582,8 @@ bool verbs_peer_is_unfenced(verbs_peer_t *peer);
 void verbs_fence_ask(verbs_peer_t *peer);
 /* The extension's fence, fence_ask and fence_hear. */
 int verbs_fence(mca_btl_base_module_t *btl, verbs_peer_t *peer);
-size_t verbs_fence_note(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *note);
-size_t verbs_fence_note_heard(const void *note, size_t length, void *answer);
+size_t verbs_fence_message(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *note);
+size_t verbs_fence_message_heard(const void *note, size_t length, void *answer);
 
 /* connect.c */
 /* Under peer->lock: an IDLE peer gets a queue pair and is greeted. False: no queue pair can be

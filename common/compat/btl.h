@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a BTL meets that differs between the series of Open MPI: flags, delivery of a fragment, what
- * its receiver is told of the sender, the name of a peer's host. */
+/* What differs for a BTL between the series of Open MPI: flags, delivery of a fragment, what
+ * its receiver knows of the sender, the name of a peer's host. */
 #ifndef MULTILANE_COMPAT_BTL_H
 #define MULTILANE_COMPAT_BTL_H
 
@@ -62,12 +62,12 @@ static inline bool compat_btl_deliver(mca_btl_base_module_t *btl,
 /* Defines a receive callback `name` whose body has btl, endpoint, segments and segment_count. The
  * endpoint, the sender's, is not told in 4.1: there it is NULL. */
 #if COMPAT_SERIES >= 50000
-#define COMPAT_SENDER_IS_TOLD true
+#define COMPAT_SENDER_IS_KNOWN true
 #define COMPAT_RECEIVE_ARGUMENTS                                                                   \
     mca_btl_base_module_t *btl, const mca_btl_base_receive_descriptor_t *descriptor
 #define COMPAT_RECEIVE_SENDER descriptor->endpoint
 #else
-#define COMPAT_SENDER_IS_TOLD false
+#define COMPAT_SENDER_IS_KNOWN false
 #define COMPAT_RECEIVE_ARGUMENTS                                                                   \
     mca_btl_base_module_t *btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t *descriptor,     \
         void *data

@@ -139,12 +139,12 @@ mca_btl_base_descriptor_t *fragment_copy(mca_btl_base_module_t *btl,
 }
 
 void fragment_end(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *peer,
-                  mca_btl_base_descriptor_t *descriptor, bool tells, int status)
+                  mca_btl_base_descriptor_t *descriptor, bool notifies, int status)
 {
     /* Read before: the owner may free it when it is told. */
     bool is_ours = (descriptor->des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) != 0;
 
-    if (tells && descriptor->des_cbfunc)
+    if (notifies && descriptor->des_cbfunc)
         descriptor->des_cbfunc(btl, peer, descriptor, status);
     if (is_ours)
         btl->btl_free(btl, descriptor);

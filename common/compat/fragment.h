@@ -80,10 +80,10 @@ mca_btl_base_descriptor_t *fragment_copy(mca_btl_base_module_t *btl,
                                          struct opal_convertor_t *convertor, const void *header,
                                          size_t header_bytes, size_t payload_bytes);
 
-/* The message has ended, and is freed if that is the BTL's to do; with `tells` its owner learns it
- * before. With no lock held. */
+/* The message has ended, and is freed if that is the BTL's to do; with `notifies` its owner learns
+ * it before. With no lock held. */
 void fragment_end(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *peer,
-                  mca_btl_base_descriptor_t *descriptor, bool tells, int status);
+                  mca_btl_base_descriptor_t *descriptor, bool notifies, int status);
 
 /* --- puts, gets and atomics --- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a process publishes for its peers before they meet: Open MPI's macros over PMIx, whose
- * types and status codes changed in 5.0. */
+/* What a process publishes for its peers before their first contact: Open MPI's macros over PMIx,
+ * whose types and status codes changed in 5.0. */
 #include "common/compat/modex.h"
 
 #include <stdlib.h>

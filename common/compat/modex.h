@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a process publishes for its peers before they meet, and files removed when a job dies. */
+/* What a process publishes for its peers before their first contact, and files removed when a job
+ * dies. */
 #ifndef MULTILANE_COMPAT_MODEX_H
 #define MULTILANE_COMPAT_MODEX_H
 

@@ -120,5 +120,5 @@ bool locality_is_near(const char *cpus)
 {
     cpu_set_t mine;
     return !cpus[0] || sched_getaffinity(0, sizeof(mine), &mine) != 0 ||
-           processor_list_meets(cpus, &mine);
+           processor_list_overlaps(cpus, &mine);
 }

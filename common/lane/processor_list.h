@@ -31,7 +31,7 @@ static inline bool processor_list_has(const char *list, unsigned processor)
 }
 
 /* Is one of the list's in the set? True too of a list that names none. */
-static inline bool processor_list_meets(const char *list, const cpu_set_t *set)
+static inline bool processor_list_overlaps(const char *list, const cpu_set_t *set)
 {
     bool is_empty = true;
     for (unsigned first, last; processor_range(&list, &first, &last); is_empty = false)

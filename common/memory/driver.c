@@ -20,7 +20,7 @@ static struct error_text why;
 
 /* The interface of this version of CUDA is asked for; a newer driver keeps it. */
 #define INTERFACE_VERSION 11030
-/* And this one for what came with it, and for what tells the parts of one card apart since. */
+/* And this one for what came with it, and for what distinguishes the parts of one card since. */
 #define LATER_VERSION 11070
 
 struct function {

@@ -95,8 +95,8 @@ void flow_in_init(struct flow_in *in, uint32_t window, uint32_t headers)
                            .window = window,
                            .headers = headers,
                            .step = (window + headers) / 4,
-                           .told_limit = window,
-                           .told_headers = window + headers,
+                           .granted_limit = window,
+                           .granted_headers = window + headers,
                            .most = window + headers};
 }
 
@@ -131,7 +131,7 @@ static uint32_t window_wanted(const struct flow_in *in, const struct flow_pool *
 /* Units that the sender may still send within the limit that it knows. */
 static uint32_t unused(const struct flow_in *in, uint32_t used)
 {
-    return flow_is_within(used, in->told_limit) ? in->told_limit - used : 0;
+    return flow_is_within(used, in->granted_limit) ? in->granted_limit - used : 0;
 }
 
 bool flow_hold(struct flow_in *in, struct flow_pool *pool, uint32_t cost)
@@ -155,10 +155,10 @@ static void window_change(struct flow_in *in, struct flow_pool *pool)
     in->step = (in->window + in->headers) / 4;
 }
 
-void flow_tell(struct flow_in *in, struct flow_pool *pool, uint32_t *limit, uint32_t *headers)
+void flow_grant(struct flow_in *in, struct flow_pool *pool, uint32_t *limit, uint32_t *headers)
 {
     window_change(in, pool);
-    uint32_t promised = in->told_headers - in->matched;
+    uint32_t promised = in->granted_headers - in->matched;
     uint32_t wider = promised + FLOW_EXTENSION_UNITS, usual = in->window + in->headers;
     if (in->extends) /* a promise stays; matches may have used part of it */
         in->extra = wider > usual ? wider - usual : 0;
@@ -166,16 +166,16 @@ void flow_tell(struct flow_in *in, struct flow_pool *pool, uint32_t *limit, uint
         in->extra = 0;
     in->extends = false;
     uint32_t wanted = in->matched + in->window + in->headers + in->extra;
-    in->told = in->matched;
+    in->granted = in->matched;
     /* A promise stays, also one from before flow_end. */
-    if (!flow_is_within(in->matched + in->window, in->told_limit))
-        in->told_limit = in->matched + in->window;
-    if (!flow_is_within(wanted, in->told_headers))
-        in->told_headers = wanted;
-    if (in->told_headers - in->matched > in->most)
-        in->most = in->told_headers - in->matched;
-    *limit = in->told_limit;
-    *headers = in->told_headers;
+    if (!flow_is_within(in->matched + in->window, in->granted_limit))
+        in->granted_limit = in->matched + in->window;
+    if (!flow_is_within(wanted, in->granted_headers))
+        in->granted_headers = wanted;
+    if (in->granted_headers - in->matched > in->most)
+        in->most = in->granted_headers - in->matched;
+    *limit = in->granted_limit;
+    *headers = in->granted_headers;
 }
 
 void flow_end(struct flow_in *in, struct flow_pool *pool)
@@ -186,5 +186,5 @@ void flow_end(struct flow_in *in, struct flow_pool *pool)
 
 bool flow_is_exhausted(const struct flow_in *in)
 {
-    return !flow_is_within(in->matched + in->held + FLOW_SMALL_UNITS, in->told_headers);
+    return !flow_is_within(in->matched + in->held + FLOW_SMALL_UNITS, in->granted_headers);
 }

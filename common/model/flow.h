@@ -111,18 +111,18 @@ bool flow_moved(struct flow_out *out, uint32_t drawn, uint32_t limit, uint32_t h
 /* --- the receiver's end --- */
 
 struct flow_in {
-    uint32_t matched;      /* units of messages that a receive has matched */
-    uint32_t held;         /* and of those that arrived and wait for a receive */
-    uint32_t told;         /* `matched` at the last message to the sender */
-    uint32_t step;         /* tell the sender after so many more */
-    uint32_t least;        /* the smallest window */
-    uint32_t window;       /* for eager data; what exceeds `least` came from the pool */
-    uint32_t headers;      /* and for RTS beyond it */
-    uint32_t extra;        /* and beyond that, because a receive waited */
-    bool extends;          /* a receive waits: raise `extra` with the next limits */
-    uint32_t told_limit;   /* the limits that the sender knows: for eager data, */
-    uint32_t told_headers; /* and for RTS */
-    uint32_t most;         /* the most units that the sender ever had room for */
+    uint32_t matched;         /* units of messages that a receive has matched */
+    uint32_t held;            /* and of those that arrived and wait for a receive */
+    uint32_t granted;         /* `matched` at the last message to the sender */
+    uint32_t step;            /* tell the sender after so many more */
+    uint32_t least;           /* the smallest window */
+    uint32_t window;          /* for eager data; what exceeds `least` came from the pool */
+    uint32_t headers;         /* and for RTS beyond it */
+    uint32_t extra;           /* and beyond that, because a receive waited */
+    bool extends;             /* a receive waits: raise `extra` with the next limits */
+    uint32_t granted_limit;   /* the limits that the sender knows: for eager data, */
+    uint32_t granted_headers; /* and for RTS */
+    uint32_t most;            /* the most units that the sender ever had room for */
 };
 
 void flow_in_init(struct flow_in *in, uint32_t window, uint32_t headers);
@@ -131,7 +131,7 @@ void flow_in_init(struct flow_in *in, uint32_t window, uint32_t headers);
 static inline bool flow_matched(struct flow_in *in, uint32_t cost)
 {
     in->matched += cost;
-    return in->matched - in->told >= in->step;
+    return in->matched - in->granted >= in->step;
 }
 
 /* May a sender that respects its limits send an eager message of this size? */
@@ -148,7 +148,7 @@ static inline bool flow_release(struct flow_in *in, uint32_t cost)
 }
 
 /* Computes the limits to tell the sender. */
-void flow_tell(struct flow_in *in, struct flow_pool *pool, uint32_t *limit, uint32_t *headers);
+void flow_grant(struct flow_in *in, struct flow_pool *pool, uint32_t *limit, uint32_t *headers);
 /* The sender has nothing to send for now: its part of the pool goes back. The limits that it
  * knows stay: if it uses them after other senders got the units, the bound on memory is exceeded
  * by that much. */

@@ -94,7 +94,7 @@ static uint64_t override_bound(const struct plan_input *input, uint64_t bytes, u
     return end;
 }
 
-static void note_unmet(struct walk *walk, const struct plan_override *override, uint64_t bytes)
+static void note_override(struct walk *walk, const struct plan_override *override, uint64_t bytes)
 {
     if (!walk->note[0])
         snprintf(walk->note, sizeof((struct plan *) 0)->note,
@@ -129,7 +129,7 @@ static void walk_gather(struct walk *walk, uint64_t bytes)
     collect(walk, bytes, override);
     if (override && !walk->active_count) {
         if (bytes)
-            note_unmet(walk, override, bytes);
+            note_override(walk, override, bytes);
         collect(walk, bytes, NULL);
     }
     for (uint32_t i = 0; i < walk->active_count; i++) {

@@ -100,22 +100,22 @@ static void range_row(struct table *table, const struct plan_input *input,
               growth.text, sources_text(lane->source[way][number]).text);
 }
 
-void plan_lanes_print(FILE *out, const struct plan_input *input, plan_lane_seen seen_at,
+void plan_lanes_print(FILE *out, const struct plan_input *input, plan_lane_observed observed_at,
                       const void *context, const char *indent)
 {
     struct table table;
-    table_init(&table, seen_at ? "lane\tway\tup to\tlatency\toverhead\tbandwidth\tseen"
-                                 "\tregistration\tgiven by"
-                               : "lane\tway\tup to\tlatency\toverhead\tbandwidth\tregistration"
-                                 "\tgiven by");
+    table_init(&table, observed_at ? "lane\tway\tup to\tlatency\toverhead\tbandwidth\tseen"
+                                     "\tregistration\tgiven by"
+                                   : "lane\tway\tup to\tlatency\toverhead\tbandwidth\tregistration"
+                                     "\tgiven by");
     for (uint32_t i = 0; i < input->lane_count; i++)
         for (int way = 0; way < MODEL_WAYS; way++)
             for (uint32_t r = 0; r < input->lanes[i].cost[way].range_count; r++) {
-                double seen_bytes_s =
-                    seen_at ? seen_at(context, (int) i, (enum model_way) way, r) : 0;
-                struct words seen = words_of("%s", seen_at ? "\t" : "");
-                if (seen_bytes_s > 0)
-                    words_more(&seen, "%.3g GB/s", seen_bytes_s / 1e9);
+                double observed_bytes_s =
+                    observed_at ? observed_at(context, (int) i, (enum model_way) way, r) : 0;
+                struct words seen = words_of("%s", observed_at ? "\t" : "");
+                if (observed_bytes_s > 0)
+                    words_more(&seen, "%.3g GB/s", observed_bytes_s / 1e9);
                 range_row(&table, input, &input->lanes[i], way, r, seen.text);
             }
     table_print(&table, out, indent);

@@ -30,10 +30,11 @@ struct words plan_lanes_text(const struct plan_input *input, const struct plan_e
 void plan_table_print(FILE *out, const struct plan_input *input, const struct plan *plan,
                       const struct plan_use *uses, const char *indent);
 
-/* What the lanes cost: one row a way and range, and where its numbers come from. `seen_at`, which
- * may be null, says what traffic has shown of a bandwidth; 0: nothing. */
-typedef double (*plan_lane_seen)(const void *context, int lane, enum model_way way, uint32_t range);
-void plan_lanes_print(FILE *out, const struct plan_input *input, plan_lane_seen seen_at,
+/* What the lanes cost: one row a way and range, and where its numbers come from. `observed_at`,
+ * which may be null, says what traffic has shown of a bandwidth; 0: nothing. */
+typedef double (*plan_lane_observed)(const void *context, int lane, enum model_way way,
+                                     uint32_t range);
+void plan_lanes_print(FILE *out, const struct plan_input *input, plan_lane_observed observed_at,
                       const void *context, const char *indent);
 
 /* For each switch both protocols' terms, the size at which their lines meet, and what bounded it.

@@ -22,7 +22,7 @@
  *
  * What a line held a lap ago must not look like a header. A line that was a first line still holds
  * the header of the last lap, which has another lap number. A line that was in the middle of a
- * message, or was skipped at the end of the lap, holds anything: the sender notes such lines as
+ * message, or was skipped at the end of the lap, holds anything: the sender remembers such lines as
  * stale in a private bitmap. Before it publishes a message it clears the header of the line that
  * follows, if that one is stale; the receiver looks there only after it has seen the message. (In a
  * full ring that line is the first of the oldest message, and so not stale.)
@@ -173,7 +173,7 @@ bool ring_make_room(struct ring_sender *sender, uint32_t line_count);
 /* How many lines the receiver has freed and no message takes. */
 uint64_t ring_free_lines(const struct ring_sender *sender);
 
-/* Notes as stale the lines of a message but its first. */
+/* Remembers as stale the lines of a message but its first. */
 void ring_mark_stale(struct ring_sender *sender, uint32_t first, uint32_t line_count);
 
 /* From 1 to 2^15 and again: never 0, which is what a cleared line holds. */

@@ -71,7 +71,7 @@ enum multilane_capability {
     MULTILANE_CAN_RING = 1 << 7,
     /* What is sent behind a put arrives behind its bytes: word of it need not wait for its end. */
     MULTILANE_CAN_ORDER = 1 << 8,
-    /* Where it may break, btl_add_procs makes it anew also if no other lane carries the notes of
+    /* Where it may break, btl_add_procs makes it anew also if no other lane carries the messages of
      * its fence. As the only lane to a peer it returns messages, which then wait for it. */
     MULTILANE_CAN_RENEW = 1 << 9
 };
@@ -158,8 +158,8 @@ struct multilane_commons {
     void (*wake)(uint32_t part);
 };
 
-#define MULTILANE_NOTE_BYTES       512u
-#define MULTILANE_FENCE_NOTE_BYTES 64u
+#define MULTILANE_PUBLISHED_BYTES 512u
+#define MULTILANE_FENCE_BYTES     64u
 
 struct multilane_extension {
     uint32_t version; /* MULTILANE_EXTENSION_VERSION */
@@ -256,12 +256,12 @@ struct multilane_extension {
         struct mca_btl_base_registration_handle_t *registration, size_t header_bytes,
         const void *payload, size_t payload_bytes, uint32_t flags);
 
-    /* Both or neither. note_leave keeps a note of up to MULTILANE_NOTE_BYTES where peers of this
-     * module can read it without the runtime, which is slower; note_read returns the length of what
-     * the peer left so, copied to `note`, or 0: ask the runtime. */
-    void (*note_leave)(struct mca_btl_base_module_t *btl, const void *note, size_t length);
-    size_t (*note_read)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                        void *note, size_t room);
+    /* Both or neither. publish keeps a record of up to MULTILANE_PUBLISHED_BYTES where peers of
+     * this module can read it without the runtime, which is slower; published_read returns the
+     * length of what the peer left so, copied to `record`, or 0: ask the runtime. */
+    void (*publish)(struct mca_btl_base_module_t *btl, const void *record, size_t length);
+    size_t (*published_read)(struct mca_btl_base_module_t *btl,
+                             struct mca_btl_base_endpoint_t *endpoint, void *record, size_t room);
     /* Sleeps until something arrives for this process over this BTL, or `microseconds` are over.
      * True: something may have come, so look before the next sleep. False: the time is over, or it
      * cannot sleep yet; call it again soon. `changes` counts what the caller waits for beside that,
@@ -272,14 +272,14 @@ struct multilane_extension {
     void (*wake)(void);
 
     /* MULTILANE_CAN_FENCE. A fence that needs the other end's word does not hold while the lane is
-     * cut. So the PML carries notes between the two ends by another lane, and does not look into
-     * them: `note` has room for MULTILANE_FENCE_NOTE_BYTES.
-     *   fence_ask   What to tell the other end; returns its length, 0 where no fence is waited for.
-     *   fence_hear  A note has come from a process by this component; checked like all that comes
-     *               from outside. Returns the length of the answer to send back, or 0. */
+     * cut. So the PML carries messages between the two ends by another lane, and does not look into
+     * them: `message` has room for MULTILANE_FENCE_BYTES.
+     *   fence_ask   What to send to the other end; returns its length, 0 where no fence is waited
+     * for. fence_hear  A message has come from a process by this component; checked like all that
+     * comes from outside. Returns the length of the answer to send back, or 0. */
     size_t (*fence_ask)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                        void *note);
-    size_t (*fence_hear)(const void *note, size_t length, void *answer);
+                        void *message);
+    size_t (*fence_hear)(const void *message, size_t length, void *answer);
 
     /* How many bytes of a message `reserve` would take now, in pieces of any size; SIZE_MAX: no
      * piece of a large message, as there is no connection yet or no memory for a ring that takes
@@ -319,11 +319,11 @@ struct multilane_extension {
     size_t (*under_way)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                         size_t more, double *seconds);
     /* Of a lane that may break, and can be fenced. From now on it keeps each message until the
-     * other end, or its device, has it. When it breaks, the two ends tell each other with the notes
-     * of the fence what they have received; then each message that the other end has not is handed
-     * to `returned`, from progress and in turn, and counts as sent: what was returned never arrives
-     * by this lane, and what has arrived never returns. NULL: no more; what is kept ends with an
-     * error, as it does where `returned` says false. */
+     * other end, or its device, has it. When it breaks, the two ends tell each other with the
+     * messages of the fence what they have received; then each message that the other end has not
+     * is handed to `returned`, from progress and in turn, and counts as sent: what was returned
+     * never arrives by this lane, and what has arrived never returns. NULL: no more; what is kept
+     * ends with an error, as it does where `returned` says false. */
     void (*return_to)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                       multilane_returned returned, void *context);
     /* Of such a lane: for how many milliseconds something is under way of which nothing has
@@ -352,8 +352,8 @@ struct multilane_extension {
     const _Atomic uint32_t *link_changes;
     /* Of a BTL with `under_way`: the rate at which this one delivers, as the BTL has measured it of
      * late, in bytes a second; 0: it has not. */
-    double (*seen_bytes_s)(struct mca_btl_base_module_t *btl,
-                           struct mca_btl_base_endpoint_t *endpoint);
+    double (*observed_bytes_s)(struct mca_btl_base_module_t *btl,
+                               struct mca_btl_base_endpoint_t *endpoint);
 };
 
 #endif

@@ -302,7 +302,7 @@ enum page_change {
 struct page_event {
     uint64_t time_ns; /* at most a few events old */
     uint32_t number;  /* of events so far, counted from 1, modulo 2^32 */
-    uint32_t comm;    /* tells communicators apart */
+    uint32_t comm;    /* distinguishes communicators */
     int32_t rank;     /* in the communicator; PAGE_ANY */
     int32_t tag;
     uint32_t bytes; /* UINT32_MAX: so many, or more */

@@ -41,7 +41,7 @@ struct record_event {
     uint64_t computed_ns; /* since the event before, outside of the calls that are recorded */
     uint64_t bytes;       /* a receive's room; when it is done, what came */
     uint32_t peer;        /* its rank in MPI_COMM_WORLD, or RECORD_ANY */
-    uint32_t comm;        /* tells communicators apart */
+    uint32_t comm;        /* distinguishes communicators */
     int32_t tag;
     uint32_t number; /* RECORD_DONE: of the event that began it, counted from 0 */
     uint32_t kind;   /* enum record_kind */

@@ -2,7 +2,7 @@
 /* The component of osc/multilane: it refuses device memory, which Open MPI would read and write
  * with the processor. It takes each window, has the best of the other components make it, and
  * stands before those of its functions that are given buffers. Where that is osc/rdma, it has the
- * PML meet the other nodes' processes of the window. */
+ * PML contact the other nodes' processes of the window. */
 #include "osc/multilane/guard.h"
 
 #include <limits.h>
@@ -36,8 +36,8 @@ static int component_query(struct ompi_win_t *window, void **base, size_t bytes,
 }
 
 /* osc/rdma keeps to one lane toward each process. When that lane breaks, what it has not delivered
- * goes by another one, but only toward a process that the PML has met. */
-static void others_meet(const ompi_osc_base_component_t *chosen, ompi_communicator_t *comm)
+ * goes by another one, but only toward a process that the PML has contacted. */
+static void others_contact(const ompi_osc_base_component_t *chosen, ompi_communicator_t *comm)
 {
     bool is_rdma = strcmp(chosen->osc_version.mca_component_name, "rdma") == 0;
     int came;
@@ -75,7 +75,7 @@ static int others_select(struct ompi_win_t *window, void **base, size_t bytes,
     }
     if (!best)
         return OMPI_ERR_NOT_SUPPORTED;
-    others_meet(best, comm); /* one that is lost is found by the window */
+    others_contact(best, comm); /* one that is lost is found by the window */
     return best->osc_select(window, base, bytes, unit, comm, info, flavor, model);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The last lane between two processes is lost, and errors are to be returned: whatever waits for
  * the other one, and whatever is asked of it later, ends in an error; so does the job, in order.
- * With the argument `unmet` they never exchanged a message before, and only wait for one.
+ * With the argument `uncontacted` they never exchanged a message before, and only wait for one.
  * The script that starts this cuts the lanes. */
 #include <mpi.h>
 
@@ -57,7 +57,7 @@ static void what_waits_ends(int partner)
 }
 
 /* Neither a receive nor a probe has anybody who could have noticed before. */
-static void what_waits_unmet_ends(int partner)
+static void what_waits_uncontacted_ends(int partner)
 {
     const struct timespec while_rails_fall = {1, 500000000};
     char in[8];
@@ -101,7 +101,7 @@ int main(int argc, char **argv)
 {
     static char attached[MPI_BSEND_OVERHEAD + 1000], bytes[8];
     MPI_Request buffered = MPI_REQUEST_NULL;
-    int size, unmet = 2 == argc && 0 == strcmp(argv[1], "unmet");
+    int size, uncontacted = 2 == argc && 0 == strcmp(argv[1], "uncontacted");
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "lost: it is for 2 ranks\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    if (!unmet) {
+    if (!uncontacted) {
         MPI_Buffer_attach(attached, sizeof(attached));
         MPI_Bsend_init(bytes, 8, MPI_BYTE, 1 - rank, TAG, MPI_COMM_WORLD, &buffered);
         MPI_Barrier(MPI_COMM_WORLD);
@@ -120,8 +120,8 @@ int main(int argc, char **argv)
         printf("talk begins\n");
         fflush(stdout);
     }
-    if (unmet)
-        what_waits_unmet_ends(1 - rank);
+    if (uncontacted)
+        what_waits_uncontacted_ends(1 - rank);
     else
         what_waits_ends(1 - rank);
     what_follows_fails(1 - rank, &buffered);

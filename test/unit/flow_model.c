@@ -124,12 +124,12 @@ static bool message_arrives(const struct setting *setting, struct state *state, 
     return true;
 }
 
-static bool limits_told(struct state *state)
+static bool limits_granted(struct state *state)
 {
     if (!state->due || state->credits == CREDITS_MAX)
         return false;
-    flow_tell(&state->in, &state->pool, &state->limits[state->credits][0],
-              &state->limits[state->credits][1]);
+    flow_grant(&state->in, &state->pool, &state->limits[state->credits][0],
+               &state->limits[state->credits][1]);
     state->credits++;
     state->due = false;
     return true;
@@ -167,13 +167,14 @@ static bool receiver_extends(const struct setting *setting, struct state *state)
         return true;
     flow_extend(&state->in);
     state->was_extended = state->due = true;
-    struct state told;
+    struct state granted;
     uint32_t limit, headers;
-    memcpy(&told, state, sizeof(told));
-    flow_tell(&told.in, &told.pool, &limit, &headers);
-    CHECK(headers - state->in.told_headers >= FLOW_MESSAGE_UNITS &&
-              flow_is_within(state->in.told_headers, headers),
-          "more room is told, and there is no more: %u after %u", headers, state->in.told_headers);
+    memcpy(&granted, state, sizeof(granted));
+    flow_grant(&granted.in, &granted.pool, &limit, &headers);
+    CHECK(headers - state->in.granted_headers >= FLOW_MESSAGE_UNITS &&
+              flow_is_within(state->in.granted_headers, headers),
+          "more room is granted, and there is no more: %u after %u", headers,
+          state->in.granted_headers);
     return true;
 }
 
@@ -194,7 +195,7 @@ static bool happen(const struct setting *setting, struct state *state, int event
     if (event == 0)
         return send_next(setting, state);
     if (event == 1)
-        return limits_told(state);
+        return limits_granted(state);
     if (event == 2)
         return receiver_extends(setting, state);
     if (event == OTHERS_CHANGE)
@@ -243,9 +244,9 @@ static void seen_add(const struct state *state)
 
 static void state_check(const struct setting *setting, const struct state *state, bool can_go_on)
 {
-    uint32_t beyond = state->in.matched + state->in.held - state->in.told_headers;
+    uint32_t beyond = state->in.matched + state->in.held - state->in.granted_headers;
     CHECK(beyond == 0 || (int32_t) beyond < 0, "%u units more came than were promised", beyond);
-    uint32_t promised = state->in.told_headers - state->in.matched;
+    uint32_t promised = state->in.granted_headers - state->in.matched;
     CHECK(state->was_extended || promised <= state->in.window + state->in.headers,
           "%u units are promised with a window of %u and %u", promised, state->in.window,
           state->in.headers);
@@ -268,9 +269,9 @@ static uint32_t explore(const struct setting *setting)
     memset(&first, 0, sizeof(first));
     flow_in_init(&first.in, setting->window, setting->headers);
     first.pool.left = setting->pool;
-    first.in.matched = first.in.told = first.drawn = setting->start;
-    first.in.told_limit += setting->start;
-    first.in.told_headers += setting->start;
+    first.in.matched = first.in.granted = first.drawn = setting->start;
+    first.in.granted_limit += setting->start;
+    first.in.granted_headers += setting->start;
     first.out.limit = setting->start + setting->window;
     first.out.headers = first.out.limit + setting->headers;
     seen.count = 0;
@@ -346,7 +347,7 @@ static void no_order_of_events_makes_all_wait(int count)
 }
 
 /* A large message stays, those that meet their receives at once take the rest of the room, and are
- * too few for the sender to be told of them. */
+ * too few for the sender to be granted them. */
 static void matches_use_up_the_limits(void)
 {
     struct setting setting = {.count = 4,
@@ -377,7 +378,7 @@ static void windows_keep_the_bound(void)
         }
 }
 
-/* Senders that are told again and again, each with a message that waits. */
+/* Senders that are granted more again and again, each with a message that waits. */
 static void senders_share_the_pool_evenly(void)
 {
     enum { SENDERS = 5, POOL = 60000 };
@@ -389,7 +390,7 @@ static void senders_share_the_pool_evenly(void)
     for (int round = 0; round < 200; round++)
         for (int i = 0; i < SENDERS; i++) {
             flow_matched(&in[i], in[i].window / 2);
-            flow_tell(&in[i], &pool, &limit, &headers);
+            flow_grant(&in[i], &pool, &limit, &headers);
         }
     for (int i = 0; i < SENDERS; i++) {
         uint32_t share = in[i].window - in[i].least;
@@ -402,21 +403,21 @@ static void senders_share_the_pool_evenly(void)
 }
 
 /* One that parts, whose share others take, and that comes again. */
-static void what_was_told_is_not_taken_back(void)
+static void what_was_granted_is_not_taken_back(void)
 {
     struct flow_pool pool = {.left = 1000};
     struct flow_in in;
     uint32_t limit, headers, before;
     flow_in_init(&in, 100, 12);
     flow_matched(&in, 60);
-    flow_tell(&in, &pool, &before, &headers);
-    CHECK(before > 160, "it was told %u, and the pool is full", before);
+    flow_grant(&in, &pool, &before, &headers);
+    CHECK(before > 160, "it was granted %u, and the pool is full", before);
     flow_end(&in, &pool);
     CHECK(pool.left == 1000, "%u of 1000 are left when it has parted", pool.left);
     pool.left = 0;
     flow_matched(&in, 10);
-    flow_tell(&in, &pool, &limit, &headers);
-    CHECK(limit == before, "it was told %u, and now %u", before, limit);
+    flow_grant(&in, &pool, &limit, &headers);
+    CHECK(limit == before, "it was granted %u, and now %u", before, limit);
     CHECK(headers >= limit, "fewer messages may come as RTS, %u, than as they are, %u", headers,
           limit);
 }
@@ -432,8 +433,8 @@ static void a_wait_lets_little_come(void)
     for (uint32_t i = 1; i <= 3; i++) {
         CHECK(flow_is_exhausted(&in), "%u units came, and it may go on", in.held);
         flow_extend(&in);
-        flow_tell(&in, &pool, &limit, &headers);
-        CHECK(headers == (1 << 20) + (1 << 17) + i * FLOW_EXTENSION_UNITS, "it is told %u",
+        flow_grant(&in, &pool, &limit, &headers);
+        CHECK(headers == (1 << 20) + (1 << 17) + i * FLOW_EXTENSION_UNITS, "it is granted %u",
               headers);
         in.held = headers;
     }
@@ -446,7 +447,7 @@ int main(void)
     seen.table = malloc(seen.room * 2u * sizeof(*seen.table));
     windows_keep_the_bound();
     senders_share_the_pool_evenly();
-    what_was_told_is_not_taken_back();
+    what_was_granted_is_not_taken_back();
     a_wait_lets_little_come();
     matches_use_up_the_limits();
     const int most = check_is_long() ? 5 : walk_is_wanted() ? 4 : 3;

@@ -177,7 +177,7 @@ static void peer_meet(int rank, uint32_t window)
     OPAL_THREAD_LOCK(&multilane.lock);
     if (!peer_take_lanes(peer))
         abort();
-    contact_events.met(peer, window);
+    contact_events.contacted(peer, window);
     peer_reach(peer, true);
     peer_list(peer);
     OPAL_THREAD_UNLOCK(&multilane.lock);

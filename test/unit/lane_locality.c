@@ -152,7 +152,7 @@ static void near_is_nearer_than_far(void)
         for (unsigned first, last; processor_range(&here, &first, &last);)
             for (; first <= last; first++)
                 CPU_SET(first, &mine);
-        CHECK(processor_list_meets(cases[i].device, &mine) == cases[i].is_near, "from %s to %s",
+        CHECK(processor_list_overlaps(cases[i].device, &mine) == cases[i].is_near, "from %s to %s",
               cases[i].here, cases[i].device);
     }
 }

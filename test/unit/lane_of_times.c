@@ -129,7 +129,7 @@ static void registration_is_counted_as_it_was_paid(void)
 }
 
 /* The same of sends that a lane copies, or registers, whichever is cheaper. */
-static void a_copy_and_a_registration_are_told_apart(void)
+static void a_copy_and_a_registration_are_distinguished(void)
 {
     uint64_t chance = 3;
     for (int cached = 0; cached < 2; cached++) {
@@ -297,7 +297,7 @@ int main(void)
 {
     times_are_given_again();
     registration_is_counted_as_it_was_paid();
-    a_copy_and_a_registration_are_told_apart();
+    a_copy_and_a_registration_are_distinguished();
     noise_moves_no_border_to_where_it_costs();
     a_rendezvous_that_is_quicker_is_taken();
     what_was_not_measured_stays();

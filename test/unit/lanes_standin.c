@@ -68,7 +68,7 @@ static void hostname_replace(void)
 
 /* The end of a lane toward one peer: it keeps what was last said there. */
 struct mca_btl_base_endpoint_t {
-    struct wire_seen said;
+    struct wire_received said;
     uint32_t introduced; /* plus 1 */
 };
 
@@ -129,7 +129,7 @@ static int standin_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint
     standin_tag = tag;
     if (standin_takes && !standin_takes(btl, endpoint, segment->seg_addr.pval, segment->seg_len))
         return OPAL_ERR_TEMP_OUT_OF_RESOURCE;
-    if (base->type == WIRE_SEEN)
+    if (base->type == WIRE_RECEIVED)
         memcpy(&endpoint->said, base + 1, sizeof(endpoint->said));
     if (base->type == WIRE_LANE) {
         memcpy(&endpoint->introduced, base + 1, sizeof(endpoint->introduced));

@@ -22,7 +22,7 @@ extern mca_btl_base_tag_t standin_tag;
 struct peer *standin_peer(void);
 void standin_reach(struct peer *peer, mca_btl_base_module_t *btl);
 
-/* What the code under test has last said by WIRE_SEEN on a lane. */
+/* What the code under test has last said by WIRE_RECEIVED on a lane. */
 uint64_t standin_reported(const struct lane *lane);
 
 /* The number that the peer was told of the lane by WIRE_LANE, plus 1; 0: it was told nothing. */

@@ -721,7 +721,7 @@ static void the_code_of_this_build_is_used(void)
 }
 
 /* Who takes two parts of a card for one opens memory of the other one's. */
-static void parts_of_a_card_are_told_apart(void)
+static void parts_of_a_card_are_distinguished(void)
 {
     struct driver_uuid first, second;
     device_begin(0);
@@ -765,7 +765,7 @@ static const struct {
              {"orders=200", a_driver_that_does_not_tell_the_order_is_asked_to_flush},
              {"delay-us=0", contexts_come_and_go},
              {"devices=2", a_device_that_is_not_there_is_an_error},
-             {"devices=2,mig", parts_of_a_card_are_told_apart},
+             {"devices=2,mig", parts_of_a_card_are_distinguished},
              {"", what_bytes_add_is_told_from_what_a_copy_takes},
              {"", the_stand_in_permits_no_other_memory},
              {"", the_stand_in_maps_one_chunk_at_a_place},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The receiver's end of flow control: when senders are told of room, what the pool lends, and that
+/* The receiver's end of flow control: when senders are granted room, what the pool lends, and that
  * a sender without room gets some where a receive or a probe waits for it, and only there. */
 #include "check.h"
 
@@ -37,16 +37,16 @@ static void one_is_received(void)
     job_free(job_ompi(request));
 }
 
-static unsigned told(void)
+static unsigned grants(void)
 {
     return job_count(1, WIRE_CREDIT);
 }
 
-static struct wire_credit last_told(void)
+static struct wire_credit last_grant(void)
 {
     struct wire_credit credit = {0, 0};
     const void *last = job_last(1, WIRE_CREDIT);
-    CHECK(last, "the sender was told nothing");
+    CHECK(last, "the sender was granted nothing");
     if (last)
         memcpy(&credit, last, sizeof(credit));
     return credit;
@@ -61,18 +61,18 @@ static void pass(uint64_t ns)
 /* --- room ---------------------------------------------------------------------------------------
  */
 
-static void a_sender_is_told_when_a_quarter_of_its_room_was_matched(void)
+static void a_sender_is_granted_more_when_a_quarter_of_its_room_was_matched(void)
 {
     begin(0);
     const uint32_t step = (WINDOW + flow_headers(WINDOW)) / 4, count = (step + COST - 1) / COST;
     for (uint32_t i = 0; i < count; i++) {
-        CHECK(told() == 0, "after %u units of %u", i * COST, step);
+        CHECK(grants() == 0, "after %u units of %u", i * COST, step);
         struct recv_request *request = job_receive(NULL, 0, 1, TAG);
         one_comes();
         job_free(job_ompi(request));
     }
-    CHECK(told() == 1, "told %u times after %u units", told(), count * COST);
-    struct wire_credit credit = last_told();
+    CHECK(grants() == 1, "granted %u times after %u units", grants(), count * COST);
+    struct wire_credit credit = last_grant();
     CHECK(credit.limit == count * COST + WINDOW, "up to %u", credit.limit);
     CHECK(credit.headers == credit.limit + flow_headers(WINDOW), "RTS up to %u", credit.headers);
     job_end();
@@ -84,13 +84,14 @@ static void what_is_kept_makes_no_room_until_it_is_received(void)
     const uint32_t step = (WINDOW + flow_headers(WINDOW)) / 4, count = (step + COST - 1) / COST;
     for (uint32_t i = 0; i < count; i++)
         one_comes();
-    CHECK(told() == 0 && job_peer(1)->in.held == count * COST, "%u units are held",
+    CHECK(grants() == 0 && job_peer(1)->in.held == count * COST, "%u units are held",
           job_peer(1)->in.held);
     for (uint32_t i = 0; i < count; i++) {
-        CHECK(told() == 0, "after %u messages of %u", i, count);
+        CHECK(grants() == 0, "after %u messages of %u", i, count);
         one_is_received();
     }
-    CHECK(told() == 1 && last_told().limit == count * COST + WINDOW, "up to %u", last_told().limit);
+    CHECK(grants() == 1 && last_grant().limit == count * COST + WINDOW, "up to %u",
+          last_grant().limit);
     CHECK(job_peer(1)->in.held == 0, "%u units are held", job_peer(1)->in.held);
     job_end();
 }
@@ -108,8 +109,8 @@ static void the_pool_lends_to_those_that_send_and_gets_it_back(void)
         CHECK(in->window - in->least + multilane.pool.left == pool, "%u + %u units of %u",
               in->window - in->least, multilane.pool.left, pool);
     }
-    CHECK(in->window > 10 * WINDOW && told() > 0 && last_told().limit == in->window,
-          "a window of %u, told %u times", in->window, told());
+    CHECK(in->window > 10 * WINDOW && grants() > 0 && last_grant().limit == in->window,
+          "a window of %u, granted %u times", in->window, grants());
     CHECK(multilane.pool.left > pool / 4, "%u are left for others", multilane.pool.left);
     uint32_t first = in->window;
     for (uint32_t i = 0; i < 1000; i++)
@@ -131,21 +132,21 @@ static void starve(void)
 {
     while (!flow_is_exhausted(&job_peer(1)->in))
         one_comes();
-    CHECK(job_peer(1)->starved && told() == 0, "told %u times", told());
+    CHECK(job_peer(1)->starved && grants() == 0, "granted %u times", grants());
 }
 
 static void starved_sender_gets_nothing(const char *what)
 {
-    unsigned before = told();
+    unsigned before = grants();
     for (int i = 0; i < 20; i++)
         pass(MILLISECOND);
-    CHECK(told() == before, "%s", what);
+    CHECK(grants() == before, "%s", what);
 }
 
 static void check_extended(uint32_t headers)
 {
-    CHECK(last_told().headers == headers + FLOW_EXTENSION_UNITS, "RTS up to %u, and then %u",
-          headers, last_told().headers);
+    CHECK(last_grant().headers == headers + FLOW_EXTENSION_UNITS, "RTS up to %u, and then %u",
+          headers, last_grant().headers);
 }
 
 static void a_sender_without_room_gets_some_where_a_receive_waits(void)
@@ -158,14 +159,14 @@ static void a_sender_without_room_gets_some_where_a_receive_waits(void)
     starved_sender_gets_nothing("the receive is of another peer");
     struct recv_request *request = job_receive(NULL, 0, 1, OTHER_TAG);
     pass(0);
-    CHECK(told() == 0, "the last look was just now");
+    CHECK(grants() == 0, "the last look was just now");
     pass(STARVED_NS);
-    CHECK(told() == 1, "told %u times", told());
+    CHECK(grants() == 1, "granted %u times", grants());
     check_extended(headers);
-    CHECK(last_told().limit == WINDOW, "eager data up to %u", last_told().limit);
+    CHECK(last_grant().limit == WINDOW, "eager data up to %u", last_grant().limit);
     for (int i = 0; i < 10; i++)
         pass(STARVED_NS);
-    CHECK(told() == 1, "it has not used what it got, and was told %u times", told());
+    CHECK(grants() == 1, "it has not used what it got, and was granted %u times", grants());
 
     uint32_t used = 0;
     for (; !flow_is_exhausted(&job_peer(1)->in); used++)
@@ -173,9 +174,9 @@ static void a_sender_without_room_gets_some_where_a_receive_waits(void)
     CHECK(used >= FLOW_EXTENSION_UNITS / COST - FLOW_SMALL_UNITS / COST, "%u messages", used);
     pass(0);
     pass(STARVED_NS - 1);
-    CHECK(told() == 1, "before its time");
+    CHECK(grants() == 1, "before its time");
     pass(1);
-    CHECK(told() == 2, "told %u times", told());
+    CHECK(grants() == 2, "granted %u times", grants());
     check_extended(headers + FLOW_EXTENSION_UNITS);
 
     job_eager(1, 0, sequence++, OTHER_TAG, NULL, 0);
@@ -198,7 +199,7 @@ static void a_receive_from_any_source_waits_for_each(void)
     struct recv_request *request = job_receive(NULL, 0, OMPI_ANY_SOURCE, OTHER_TAG);
     pass(0);
     pass(STARVED_NS);
-    CHECK(told() == 1, "told %u times", told());
+    CHECK(grants() == 1, "granted %u times", grants());
     ompi_request_cancel(job_ompi(request));
     job_free(job_ompi(request));
     job_end();
@@ -214,7 +215,7 @@ static void a_missed_probe_waits_too(void)
     module_iprobe(1, OTHER_TAG, &job_ompi_comm, &found, MPI_STATUS_IGNORE);
     CHECK(!found, "there is no such message");
     pass(STARVED_NS);
-    CHECK(told() == 1, "told %u times", told());
+    CHECK(grants() == 1, "granted %u times", grants());
     while (!flow_is_exhausted(&job_peer(1)->in))
         one_comes();
     starved_sender_gets_nothing("no further probe has missed it");
@@ -223,7 +224,7 @@ static void a_missed_probe_waits_too(void)
 
 int main(void)
 {
-    a_sender_is_told_when_a_quarter_of_its_room_was_matched();
+    a_sender_is_granted_more_when_a_quarter_of_its_room_was_matched();
     what_is_kept_makes_no_room_until_it_is_received();
     the_pool_lends_to_those_that_send_and_gets_it_back();
     a_sender_without_room_gets_some_where_a_receive_waits();

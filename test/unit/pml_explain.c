@@ -155,8 +155,8 @@ int main(void)
     tried[0] = (struct route){.entry = move.from, .messages = 2, .bytes = 16};
     tried[1] = (struct route){.entry = move.to, .next = &tried[0], .messages = 1, .bytes = 1 << 20};
     class->tried[CLASS_CONTIGUOUS] = &tried[1];
-    static struct lane_seen seen[2] = {{{0}, {0}}, {{3e8, 0}, {2, 0}}};
-    class->seen = seen;
+    static struct lane_observed seen[2] = {{{0}, {0}}, {{3e8, 0}, {2, 0}}};
+    class->observed = seen;
     report_is_golden("explain.txt");
     report_is_golden("explain.json");
     if (setlocale(LC_ALL, "de_DE.UTF-8")) { /* which not every machine has */

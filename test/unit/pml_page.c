@@ -84,7 +84,7 @@ static enum page_found look(void)
 static void page_publish(struct wait_story *story)
 {
     own_page_change();
-    wait_story_tell(story, 5000, &own_page->waits[own_page->wait_count++]);
+    wait_story_describe(story, 5000, &own_page->waits[own_page->wait_count++]);
     story->published = true;
     own_page_changed();
 }

@@ -11,7 +11,7 @@
 
 static unsigned met;
 
-static void peer_met(struct peer *peer, uint32_t window)
+static void peer_contacted(struct peer *peer, uint32_t window)
 {
     CHECK(!peer->reachable && window == multilane.window, "%u units", window);
     met++;
@@ -30,7 +30,7 @@ int main(void)
     struct peer *stranger = standin_peer();
     standin_reach(stranger, standin_btl("self", 1000));
     ompi_proc_t *process = ompi_proc_local_proc = stranger->proc;
-    contact_events.met = peer_met;
+    contact_events.contacted = peer_contacted;
     multilane.window = 77;
     multilane.me = name_of(0, 0);
     multilane.local_peer_count = RANKS;

@@ -112,7 +112,7 @@ static void it_goes_by_another_lane(void)
 
 static void what_is_the_lanes_goes_nowhere(void)
 {
-    static const uint8_t types[] = {WIRE_LANE, WIRE_SEEN, WIRE_ALIVE, WIRE_ASK, WIRE_NOTE};
+    static const uint8_t types[] = {WIRE_LANE, WIRE_RECEIVED, WIRE_ALIVE, WIRE_ASK, WIRE_FENCE};
     begin();
     for (size_t i = 0; i < sizeof(types); i++)
         CHECK(message_returns(types[i], 8), "type %u", types[i]);

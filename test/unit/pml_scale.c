@@ -20,7 +20,7 @@
 #define UNUSED_COMM_MAX 131072 /* two pages of the largest kind */
 #define PEER_MAX        1024   /* bytes of the heap */
 
-static void peer_met(struct peer *peer, uint32_t window)
+static void peer_contacted(struct peer *peer, uint32_t window)
 {
     (void) peer, (void) window;
 }
@@ -113,7 +113,7 @@ int main(void)
     struct peer *stranger = standin_peer();
     standin_reach(stranger, standin_btl("self", 1000));
     ompi_proc_t *process = ompi_proc_local_proc = stranger->proc;
-    contact_events.met = peer_met;
+    contact_events.contacted = peer_contacted;
     OBJ_CONSTRUCT(&multilane.orphans, opal_list_t);
     multilane.me = (opal_process_name_t){.jobid = 0xabcd0001u, .vpid = 0};
     multilane.local_peer_count = RANKS;

@@ -68,15 +68,15 @@ static void rail_step(int index)
         bytes -= rail->left;
         rail->delivered += size;
         sim.bytes_received += size;
-        seen_on_lane(here, size);
+        received_on_lane(here, size);
         rail->left =
             rail->first != rail->last ? (double) rail->queue[rail->first % PIECES_QUEUED] : 0;
     }
     if (rail->first != rail->last)
         rail->left -= bytes;
     if (rail->arrives_ns && standin_now_ns >= rail->arrives_ns) {
-        const struct wire_seen seen = {.bytes = rail->told};
-        stripe_seen(there, &seen);
+        const struct wire_received seen = {.bytes = rail->told};
+        stripe_received(there, &seen);
         rail->arrives_ns = 0;
     }
     if (!rail->arrives_ns && standin_reported(here) > rail->told) {
@@ -122,7 +122,7 @@ static double window_s(size_t size, unsigned count)
     CHECK(sim.bytes_received == wanted, "%llu of %llu bytes", (unsigned long long) wanted,
           (unsigned long long) sim.bytes_received);
     double took_s = (double) (standin_now_ns - began_ns) * 1e-9;
-    seen_flush(sim.receiver);
+    received_flush(sim.receiver);
     for (int i = 0; i < 100; i++) /* what was reported last arrives */
         sim_step();
     return took_s;
@@ -267,7 +267,7 @@ static void nonsense_is_passed_over(void)
     part_of_sum(M, 16, 1);
     struct lane_speed before = sim.sender->lanes[0].speed;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-        stripe_seen(&sim.sender->lanes[0], &(struct wire_seen){.bytes = wrong[i]});
+        stripe_received(&sim.sender->lanes[0], &(struct wire_received){.bytes = wrong[i]});
     CHECK(memcmp(&before, &sim.sender->lanes[0].speed, sizeof(before)) == 0,
           "a report of nonsense counts");
 }
@@ -369,7 +369,7 @@ static void copies_of_an_only_lane_end_beside_another(void)
         stripe_copied(lanes[0], M);
     stripe_copying(lanes[1], M);
     CHECK(stripe_choose_copy(lanes, 2, M, &size) == 0, "the first is idle, the second is not");
-    CHECK(stripe_seen_speed(lanes[0], true) == 0, "nothing says how fast it is");
+    CHECK(stripe_observed_speed(lanes[0], true) == 0, "nothing says how fast it is");
 }
 
 #define LOAD ((size_t) 64 << 10)
@@ -424,7 +424,7 @@ static void whole_messages_leave_a_busy_lane(void)
     CHECK(rail_of_whole() == 0, "rail %d, and rail 1 is of another kind", rail_of_whole());
 }
 
-static double seen_bytes_s(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint)
+static double observed_bytes_s(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint)
 {
     double idle_s, busy_s;
     (void) under_way(btl, endpoint, 0, &idle_s);
@@ -436,7 +436,7 @@ static double seen_bytes_s(mca_btl_base_module_t *btl, struct mca_btl_base_endpo
 static void pieces_take_the_lane_that_is_seen_to_be_fast(void)
 {
     static const struct multilane_extension measuring = {.under_way = under_way,
-                                                         .seen_bytes_s = seen_bytes_s};
+                                                         .observed_bytes_s = observed_bytes_s};
     const double alike[] = {100, 100, 100};
     size_t size = LOAD;
     sim_begin(3, alike, 0);
@@ -451,7 +451,7 @@ static void pieces_take_the_lane_that_is_seen_to_be_fast(void)
         sim.sender->lanes[i].returns = true;
     size = LOAD;
     CHECK(stripe_choose(&route, sim.sender, LOAD, &size, false)->index == 2, "the fastest of all");
-    CHECK(stripe_seen_speed(&sim.sender->lanes[2], false) > 2e5, "it is the speed in reports");
+    CHECK(stripe_observed_speed(&sim.sender->lanes[2], false) > 2e5, "it is the speed in reports");
     bytes_on_rail[2] = 4 * LOAD;
     size = LOAD;
     CHECK(stripe_choose(&route, sim.sender, LOAD, &size, false)->index == 1, "that one is busy");

@@ -234,7 +234,7 @@ static void three_in_a_minute_take_it_out(void)
     CHECK(lane_is_out(lane, LANE_OUT_WRONG) && lane_is_lost(lane), "often");
     CHECK(strstr(standin_sentence, "is left out while another lane is up"), "%s", standin_sentence);
     CHECK(seen_count == 1 && seen[sizeof(struct wire_sum)] == WIRE_WRONG, "the other end");
-    wrong_told(&peer->lanes[0]);
+    wrong_reported(&peer->lanes[0]);
     progress_standin_run();
     CHECK(lane_is_out(&peer->lanes[0], LANE_OUT_WRONG) && !lane_is_lost(&peer->lanes[0]) &&
               !lane_is_lost(lane),

@@ -136,7 +136,7 @@ static bool question_taken(const mca_btl_base_module_t *btl,
         memcpy(&ask, bytes + sizeof(base), sizeof(ask));
         asked[lane->peer - all_peers][lane->index] = ask.number;
     }
-    if (base.type == WIRE_NOTE)
+    if (base.type == WIRE_FENCE)
         noted[lane->index]++;
     return true;
 }
@@ -229,7 +229,7 @@ static void begin_late(void)
 {
     begin();
     quiet_for_ms[0] = 1000;
-    watch_met(peer);
+    watch_peer(peer);
 }
 
 static void break_lane(int index)
@@ -360,7 +360,7 @@ static void test_lane_that_delivers_shows_life(void)
 /* A lane that is cut brings no word of its other end: another one does. */
 static void test_other_end_of_a_broken_lane_is_told(void)
 {
-    struct wire_note note = {.length = 4, .bytes = "why"};
+    struct wire_fence note = {.length = 4, .bytes = "why"};
     begin();
     memset(noted, 0, sizeof(noted));
     struct liveness *liveness = liveness_of(&all_peers[0]);
@@ -371,11 +371,11 @@ static void test_other_end_of_a_broken_lane_is_told(void)
     pass(100);
     CHECK(noted[0] == 0 && noted[1] >= 1 && noted[1] <= 6, "%u and %u", noted[0], noted[1]);
     unsigned before = noted[1];
-    CHECK(notes_heard(&all_peers[0], &lanes[1], &note) && noted[1] == before + 1, "%u", noted[1]);
+    CHECK(fence_heard(&all_peers[0], &lanes[1], &note) && noted[1] == before + 1, "%u", noted[1]);
     note.length = sizeof(note.bytes) + 1;
-    CHECK(!notes_heard(&all_peers[0], &lanes[1], &note), "a note that does not fit is read");
+    CHECK(!fence_heard(&all_peers[0], &lanes[1], &note), "a note that does not fit is read");
     note.length = 0;
-    CHECK(!notes_heard(&all_peers[0], &lanes[1], &note), "an empty note is read");
+    CHECK(!fence_heard(&all_peers[0], &lanes[1], &note), "an empty note is read");
     end();
 }
 
@@ -518,7 +518,7 @@ static void begin_quiet(uint64_t first_ms, bool first_answers)
 {
     begin();
     quiet_for_ms[0] = first_ms;
-    watch_met(peer);
+    watch_peer(peer);
     answers[0] = first_answers;
     pass(RENEWED_MS / 5);
     CHECK(closed[1] == 0 && lane_is_up(&lanes[1]), "lane 1 is closed");

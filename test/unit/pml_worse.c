@@ -64,7 +64,8 @@ static void carry(unsigned seconds, double first_mb_s, double second_mb_s)
             if (lane_is_lost(&peer->lanes[i]))
                 continue;
             counter_set(&speed->bytes_s, (uint64_t) (speeds[i] * 1e6));
-            counter_set(&speed->seen, counter_read(&speed->seen) + (uint64_t) (speeds[i] * 1e6));
+            counter_set(&speed->confirmed,
+                        counter_read(&speed->confirmed) + (uint64_t) (speeds[i] * 1e6));
             counter_set(&speed->measured_ns, 1);
         }
         now += SECOND;

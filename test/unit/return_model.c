@@ -190,7 +190,7 @@ static void welcome_heard(struct word welcome)
     link_begin(welcome.have);
 }
 
-static void note_heard(struct word note) /* sock_fence_note_heard, session_is_over */
+static void note_heard(struct word note) /* sock_fence_message_heard, session_is_over */
 {
     struct word done = {.kind = DONE, .session = note.session, .have = me->have};
     bool asks = note.kind == ASK, answers = me->state == FAILED || fault == ANSWERS_EARLY;
@@ -293,7 +293,7 @@ static bool settle(void)
     return true;
 }
 
-static bool ask(void) /* sock_fence_note */
+static bool ask(void) /* sock_fence_message */
 {
     bool can = is_unfenced(me) && notes->count[!my] == 0;
     if (can)

@@ -53,12 +53,12 @@ int main(void)
     peer.in.feedback = &feedback;
     peer.in_open = true;
     shm_attended_add(&peer);
-    CHECK(shm_attended_is_told(&peer) && feedback.attended, "at first");
+    CHECK(shm_attended_is_marked(&peer) && feedback.attended, "at first");
     CHECK(!shm_sleep(1000, &changes, 0), "the first call only tells the senders");
-    CHECK(!shm_attended_is_told(&peer) && !feedback.attended, "its sender rings");
+    CHECK(!shm_attended_is_marked(&peer) && !feedback.attended, "its sender rings");
     CHECK(shm.attended[0] == &peer, "it is still looked at");
     shm_attended_add(&peer); /* it has rung */
-    CHECK(shm_attended_is_told(&peer) && feedback.attended, "its sender need not ring any more");
+    CHECK(shm_attended_is_marked(&peer) && feedback.attended, "its sender need not ring any more");
     CHECK(shm.attended[0] == &peer && !shm.attended[1], "it has one place");
     return check_end();
 }

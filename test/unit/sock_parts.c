@@ -457,10 +457,10 @@ static void rates_are_those_of_samples(void)
     CHECK(works_add(2) == 0, "no lanes are compared");
     works_arrive(2, 0);
     check_rate(0.99 * LINK_BYTES_S, 1.01 * LINK_BYTES_S, "not known yet");
-    CHECK(sock_rate_seen(peer) == 0, "the link says so, nothing was seen");
+    CHECK(sock_rate_observed(peer) == 0, "the link says so, nothing was seen");
     CHECK(works_add(2) == 2, "one of an idle rail, and what follows at once");
     works_arrive(3, 10000000);
-    CHECK(sock_rate_seen(peer) == 0, "one of two is there");
+    CHECK(sock_rate_observed(peer) == 0, "one of two is there");
     works_arrive(4, 5000000);
     check_rate(4e4 / 0.0155, 4e4 / 0.015, "two in 15 ms");
     for (uint32_t i = 0; i < 3; i++) { /* the first ones follow at once */
@@ -480,7 +480,7 @@ static void rates_are_those_of_samples(void)
     (void) sock_rate_arrival_s(peer, 1, 1e6);
     CHECK(peer->rate.doubts == 0, "it is as fast as such a link: no doubt");
     check_rate(4.4e6, 4.8e6, "doubted");
-    CHECK(sock_rate_seen(peer) < 2.4e6, "what was seen is not");
+    CHECK(sock_rate_observed(peer) < 2.4e6, "what was seen is not");
     connection_end();
     sock_works_close();
 }
@@ -499,7 +499,7 @@ static void busy_rails_are_measured_by_all_words(void)
     CHECK(works_add(1) == 0, "much is under way");
     check_rate(0.99 * LINK_BYTES_S, 1.01 * LINK_BYTES_S, "no word yet");
     works_arrive(1, 1000000);
-    CHECK(sock_rate_seen(peer) == 0, "1 ms is not enough");
+    CHECK(sock_rate_observed(peer) == 0, "1 ms is not enough");
     works_arrive(3, 10000000);
     check_rate(5.4e6, 5.5e6, "three in 11 ms");
     CHECK(works_add(1) == 0, "one more");

@@ -112,7 +112,7 @@ static struct choice_address port(enum choice_link link, const char *bytes, uint
     return address;
 }
 
-static void subnets_are_told_apart_by_the_mask(void)
+static void subnets_are_distinguished_by_the_mask(void)
 {
     struct choice_address a = port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d0001", 24, 0);
     struct choice_address near = port(CHOICE_ROCE_V2, "00000000000000000000ffff0a4d00fe", 24, 0);
@@ -456,7 +456,7 @@ int main(void)
     gid_of_roce_is_v2_and_ipv4_if_there_is_one();
     gid_of_ipv6_of_the_world_before_that_of_the_link();
     gid_that_is_empty_is_none();
-    subnets_are_told_apart_by_the_mask();
+    subnets_are_distinguished_by_the_mask();
     subnets_of_infiniband_are_prefixes_whatever_the_pairing();
     links_of_different_kinds_never_pair();
     infiniband_is_routed_where_either_end_needs_it();

@@ -381,7 +381,7 @@ static void message_of_a_process_that_was_not_added_says_who_sent(void)
     memset(&heard, 0, sizeof(heard));
     progress();
     CHECK(heard.messages == 1 && peer->state == PEER_READY, "%u messages", heard.messages);
-    if (COMPAT_SENDER_IS_TOLD)
+    if (COMPAT_SENDER_IS_KNOWN)
         CHECK(peer == heard.sender && heard.answered && device.posted == 1, "%u answers",
               device.posted);
     end();
@@ -400,7 +400,7 @@ static void slot_of_a_process_that_was_not_added_says_who_sent(void)
     memset(&heard, 0, sizeof(heard));
     progress();
     CHECK(heard.messages == 1, "%u messages", heard.messages);
-    if (COMPAT_SENDER_IS_TOLD)
+    if (COMPAT_SENDER_IS_KNOWN)
         CHECK(peer == heard.sender && heard.answered, "%u answers", device.posted);
     end();
 }
@@ -785,7 +785,7 @@ static bool fence_asked(const verbs_peer_t *peer, uint32_t ours, uint32_t theirs
 /* None that comes later is taken in: it is sent by another lane. */
 static void count_is_told_when_it_is_final(void)
 {
-    unsigned char note[MULTILANE_FENCE_NOTE_BYTES];
+    unsigned char note[MULTILANE_FENCE_BYTES];
     verbs_peer_t *peer;
     uint64_t count;
 
@@ -799,7 +799,7 @@ static void count_is_told_when_it_is_final(void)
     message_comes(peer, "one");
     progress();
     message_comes(peer, "two");
-    CHECK(verbs_fence_note(&module.super, peer, note) == 0, "nothing is broken");
+    CHECK(verbs_fence_message(&module.super, peer, note) == 0, "nothing is broken");
     CHECK(!fence_asked(peer, first, 100, &count), "while a message waits to be polled");
     CHECK(peer->state == PEER_FAILED, "state %u", peer->state);
     progress();
@@ -825,7 +825,7 @@ static void count_is_told_when_it_is_final(void)
 /* The end that asks, and the one that is asked. */
 static void note_and_its_answer_carry_counts(void)
 {
-    unsigned char note[MULTILANE_FENCE_NOTE_BYTES], answer[MULTILANE_FENCE_NOTE_BYTES];
+    unsigned char note[MULTILANE_FENCE_BYTES], answer[MULTILANE_FENCE_BYTES];
     verbs_peer_t *peer;
 
     begin_as(OUR_NONCE);
@@ -836,16 +836,16 @@ static void note_and_its_answer_carry_counts(void)
     peer->received = 2;
     verbs_peer_fail(peer, "it is cut");
     last_buffer(peer);
-    size_t length = verbs_fence_note(&module.super, peer, note);
+    size_t length = verbs_fence_message(&module.super, peer, note);
     verbs.record.nonce = THEIR_NONCE;
     peer->nonce = OUR_NONCE;
-    length = verbs_fence_note_heard(note, length, answer);
+    length = verbs_fence_message_heard(note, length, answer);
     CHECK(length != 0 && peer->returns.arrived == 2 && peer->fence_confirmed, "%u",
           (unsigned) peer->returns.arrived);
     peer->returns.arrived = COUNT_UNKNOWN;
     verbs.record.nonce = OUR_NONCE;
     peer->nonce = THEIR_NONCE;
-    CHECK(verbs_fence_note_heard(answer, length, note) == 0 && peer->returns.arrived == 2, "%u",
+    CHECK(verbs_fence_message_heard(answer, length, note) == 0 && peer->returns.arrived == 2, "%u",
           (unsigned) peer->returns.arrived);
     end();
 }

@@ -697,16 +697,16 @@ static void pending_is_returned_without_a_connection(void)
 static void dead_device_returns_too(void)
 {
     verbs_peer_t *peer = keeping();
-    unsigned char note[MULTILANE_FENCE_NOTE_BYTES];
+    unsigned char note[MULTILANE_FENCE_BYTES];
 
     short_message(peer, "1");
     in_place(peer, "2", "two");
     verbs_module_die(&module, "it was pulled out");
     verbs_returns_make_all(&module);
     CHECK(!kept.returned[0] && fence(peer) == OPAL_ERR_RESOURCE_BUSY, "without a word");
-    CHECK(verbs_fence_note(&module.super, peer, note) != 0, "nothing is asked");
+    CHECK(verbs_fence_message(&module.super, peer, note) != 0, "nothing is asked");
     told(peer, 1);
-    CHECK(verbs_fence_note(&module.super, peer, note) == 0, "it is known");
+    CHECK(verbs_fence_message(&module.super, peer, note) == 0, "it is known");
     verbs_returns_make_all(&module);
     CHECK(strcmp(kept.returned, "2two") == 0, "\"%s\" is returned", kept.returned);
     CHECK(fence(peer) == OPAL_SUCCESS, "it is not fenced");

@@ -12,7 +12,7 @@
 #include "common/model/number.h"
 #include "common/model/plan_input.h"
 
-/* Sizes above this are not told apart: a double no longer counts bytes there with room to spare,
+/* Sizes above this are not distinguished: a double no longer counts bytes there with room to spare,
  * and no memory holds such a message. */
 #define EQUATION_BYTES_MAX (UINT64_C(1) << 52)
 

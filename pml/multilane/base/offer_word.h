@@ -21,7 +21,7 @@
  * of these bytes come before what the user writes next. test/unit/offer_model.c walks all orders.
  *
  * A word may serve the next message while the receiver still looks for this one, all of whose bytes
- * are on their way: the tag tells them apart. */
+ * are on their way: the tag distinguishes them. */
 #ifndef MULTILANE_OFFER_WORD_H
 #define MULTILANE_OFFER_WORD_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes and checks modex records; meets a peer, at the first send to it or at its first message. */
+/* Makes and checks modex records; contacts a peer, at the first send to it or at its first message.
+ */
 #include "contact/contact.h"
 
 #include <stdlib.h>
@@ -26,7 +27,7 @@ static uint32_t longest_key(void)
     return (uint32_t) longest;
 }
 
-_Static_assert(sizeof(struct record) <= MULTILANE_NOTE_BYTES, "it is left at lanes");
+_Static_assert(sizeof(struct record) <= MULTILANE_PUBLISHED_BYTES, "it is left at lanes");
 
 static size_t record_length(const struct record_ends *ends)
 {
@@ -48,7 +49,7 @@ int record_publish(uint32_t window, const struct record_ends *ends)
                             .user_namespace = host_namespace("user"),
                             .ends = *ends};
     host_boot(record.boot_id);
-    lanes_note_leave(&record, record_length(ends));
+    lanes_publish(&record, record_length(ends));
     return modex_send(&mca_pml_multilane_component.pmlm_version, &record, record_length(ends));
 }
 
@@ -81,8 +82,8 @@ static bool ends_check(const struct record *record, size_t bytes, struct error_t
  * caller frees it. */
 static int record_get(ompi_proc_t *proc, void **data, size_t *bytes)
 {
-    *data = malloc(MULTILANE_NOTE_BYTES);
-    *bytes = !*data ? 0 : lanes_note_read(proc, *data, MULTILANE_NOTE_BYTES);
+    *data = malloc(MULTILANE_PUBLISHED_BYTES);
+    *bytes = !*data ? 0 : lanes_published_read(proc, *data, MULTILANE_PUBLISHED_BYTES);
     if (*bytes != 0)
         return OPAL_SUCCESS;
     free(*data);
@@ -212,7 +213,7 @@ struct peer *peer_contact(opal_process_name_t name, ompi_proc_t *proc)
         /* Each of them reports why not. */
         if ((peer->is_self || record_accepts(proc, &window, &ends)) &&
             peer_keep_ends(peer, &ends) && lanes_have_all_uses(proc) && lanes_reach(peer)) {
-            contact_events.met(peer, window);
+            contact_events.contacted(peer, window);
             peer_reach(peer, true); /* messages may be sent from here on */
         }
         if (is_new)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Meets peers: checks the record of a process and finds the lanes to it. */
+/* The first contact with a peer: checks the record of a process and finds the lanes to it. */
 #ifndef MULTILANE_CONTACT_H
 #define MULTILANE_CONTACT_H
 
@@ -41,16 +41,17 @@ uint32_t record_pid(ompi_proc_t *proc);
 /* The check of a record alone. */
 bool record_check(const void *data, size_t bytes, struct error_text *why);
 
-/* Called when a peer is met, before any message to it, so that upper layers set up their part;
- * with the component's lock held. `window`: what the peer promises (flow.h). Set once at start. */
+/* Called when a peer is contacted first, before any message to it, so that upper layers set up
+ * their part; with the component's lock held. `window`: what the peer promises (flow.h). Set once
+ * at start. */
 struct contact_events {
-    void (*met)(struct peer *peer, uint32_t window);
+    void (*contacted)(struct peer *peer, uint32_t window);
 };
 
 extern __attribute__((visibility("hidden"))) struct contact_events contact_events;
 
-/* The peer of that name, met now if it was not. Null: no such process, or no way to talk to it,
- * which is reported. `proc` may be null. */
+/* The peer of that name, contacted now if it was not. Null: no such process, or no way to talk to
+ * it, which is reported. `proc` may be null. */
 struct peer *peer_contact(opal_process_name_t name, ompi_proc_t *proc);
 
 /* The sender of a message, from its base and, with WIRE_NAMED, its name. */

@@ -24,16 +24,16 @@
 #include "plan/peer_class.h"
 #include "plan/stripe.h"
 
-void lanes_note_leave(const void *note, size_t length)
+void lanes_publish(const void *record, size_t length)
 {
     for (mca_btl_base_module_t *btl = btl_next(NULL); btl; btl = btl_next(btl)) {
         const struct multilane_extension *extension = lane_extension_of(btl);
-        if (extension && extension->note_leave)
-            extension->note_leave(btl, note, length);
+        if (extension && extension->publish)
+            extension->publish(btl, record, length);
     }
 }
 
-size_t lanes_note_read(ompi_proc_t *proc, void *note, size_t room)
+size_t lanes_published_read(ompi_proc_t *proc, void *record, size_t room)
 {
     mca_bml_base_endpoint_t *endpoint = mca_bml_base_get_endpoint(proc);
     size_t count = !endpoint ? 0 : mca_bml_base_btl_array_get_size(&endpoint->btl_send);
@@ -42,8 +42,8 @@ size_t lanes_note_read(ompi_proc_t *proc, void *note, size_t room)
     for (size_t i = 0; i < count && length == 0; i++) {
         mca_bml_base_btl_t *lane = mca_bml_base_btl_array_get_index(&endpoint->btl_send, i);
         const struct multilane_extension *extension = lane_extension_of(lane->btl);
-        if (extension && extension->note_read)
-            length = extension->note_read(lane->btl, lane->btl_endpoint, note, room);
+        if (extension && extension->published_read)
+            length = extension->published_read(lane->btl, lane->btl_endpoint, record, room);
     }
     return length;
 }
@@ -274,7 +274,7 @@ static struct lane *device_lane_new(struct peer *peer)
     struct mca_btl_base_endpoint_t *endpoint = NULL;
     if (!btl || btl->btl_add_procs(btl, 1, &proc, &endpoint, NULL) != OPAL_SUCCESS || !endpoint)
         return NULL;
-    /* A process that was forgotten may be met again. */
+    /* A process that was forgotten may be contacted again. */
     struct lane *lane = peer->device_lane ? peer->device_lane : calloc(1, sizeof(*lane));
     if (lane)
         *lane = (struct lane){.btl = btl,
@@ -503,21 +503,21 @@ bool lane_leave_out(struct lane *lane, enum lane_cause cause, bool is_out)
 }
 
 /* Keeps the speeds that the peer's lanes have shown, for reports. */
-static void speeds_note(const struct peer *peer)
+static void speeds_add(const struct peer *peer)
 {
     struct peer_class *class = peer_class_now(peer);
     for (int i = 0; class && i < class->lane_count && i < peer_lane_count(peer); i++)
         for (int copies = 0; copies < 2; copies++) {
-            double bytes_s = stripe_seen_speed(&peer->lanes[i], copies);
-            class->seen[i].bytes_s[copies] += bytes_s;
-            class->seen[i].peers[copies] += bytes_s > 0;
+            double bytes_s = stripe_observed_speed(&peer->lanes[i], copies);
+            class->observed[i].bytes_s[copies] += bytes_s;
+            class->observed[i].peers[copies] += bytes_s > 0;
         }
 }
 
 void peer_forget_lanes(struct peer *peer)
 {
     peer_reach(peer, false);
-    speeds_note(peer);
+    speeds_add(peer);
     /* Relaxed: the job ends. Reports use the class's count. The lanes stay as long as the peer:
      * what waits for one of them, or is registered with it, finds that out. */
     atomic_store_explicit(&peer->lane_count, 0, memory_order_relaxed);

@@ -7,10 +7,11 @@
 #include "peer/peer.h"
 #include "plan/device_costs.h"
 
-/* Leaves a note at each lane that can (note_leave), and reads what a process left so; 0: nothing.
+/* Publishes a record at each lane that can (publish of the extension), and reads that of a process;
+ * 0: nothing.
  */
-void lanes_note_leave(const void *note, size_t length);
-size_t lanes_note_read(ompi_proc_t *proc, void *note, size_t room);
+void lanes_publish(const void *record, size_t length);
+size_t lanes_published_read(ompi_proc_t *proc, void *record, size_t room);
 
 /* Does the job have a BTL of ours whose lanes may break, so that a process that is never met may be
  * lost unnoticed? */
@@ -29,9 +30,9 @@ bool peer_take_lanes(struct peer *peer);
 void peer_follow_devices(struct peer *peer);
 
 /* The same for one from memory of this process, which may be the first of its device. */
-static inline void peer_meet_device(struct peer *peer, const struct memory *memory)
+static inline void peer_use_device(struct peer *peer, const struct memory *memory)
 {
-    device_costs_meet(memory);
+    device_costs_use(memory);
     peer_follow_devices(peer);
 }
 
@@ -47,7 +48,7 @@ void peer_ask_network(struct peer *peer);
  * of further connections. No lock is held. */
 void peer_follow_links(struct peer *peer);
 
-static inline void peer_meet_links(struct peer *peer)
+static inline void peer_check_links(struct peer *peer)
 {
     const _Atomic uint32_t *changes =
         atomic_load_explicit(&peer->link_changes, memory_order_relaxed);
@@ -56,11 +57,11 @@ static inline void peer_meet_links(struct peer *peer)
         peer_follow_links(peer);
 }
 
-static inline void peer_meet_network(struct peer *peer, size_t size)
+static inline void peer_check_network(struct peer *peer, size_t size)
 {
     if (OPAL_LIKELY(size < NETWORK_ASK_BYTES))
         return;
-    peer_meet_links(peer);
+    peer_check_links(peer);
     if (OPAL_UNLIKELY(atomic_load_explicit(&peer->network_asks, memory_order_relaxed) <
                       NETWORK_ASKS_MOST))
         peer_ask_network(peer);
@@ -75,7 +76,7 @@ struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl)
  */
 bool lane_leave_out(struct lane *lane, enum lane_cause cause, bool is_out);
 
-/* Removes all lanes; the peer must be met again. */
+/* Removes all lanes; the peer must be contacted again. */
 void peer_forget_lanes(struct peer *peer);
 
 /* Makes a broken lane that returns messages anew; false: not now. */

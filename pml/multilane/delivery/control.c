@@ -15,7 +15,7 @@
 struct control {
     struct pending pending;
     struct lane *lane;
-    _Atomic lane_left left; /* null: the owner was told, or there is none */
+    _Atomic lane_left left; /* null: the owner was notified, or there is none */
     void *owner;
     uint64_t until_ns; /* when the owner stops waiting; 0: never */
     uint32_t looks;    /* tries so far: on a crowded node the time may pass with few of them */
@@ -33,9 +33,9 @@ static void control_drop(struct control *control)
         free(control);
 }
 
-/* Tells the owner; only the first call does. Acquire and release: the lane's callback and the
+/* Notifies the owner; only the first call does. Acquire and release: the lane's callback and the
  * queue may be in different threads. */
-static void control_tell(struct control *control, int status)
+static void control_notify(struct control *control, int status)
 {
     lane_left left = atomic_exchange_explicit(&control->left, NULL, memory_order_acq_rel);
     if (left)
@@ -45,7 +45,7 @@ static void control_tell(struct control *control, int status)
 static void control_left(void *owner, int status)
 {
     struct control *control = owner;
-    control_tell(control, status);
+    control_notify(control, status);
     control_drop(control);
 }
 
@@ -53,8 +53,8 @@ static void control_left(void *owner, int status)
 static bool is_of_lane(const void *bytes)
 {
     uint8_t type = ((const struct wire_base *) bytes)->type;
-    return type == WIRE_LANE || type == WIRE_SEEN || type == WIRE_ALIVE || type == WIRE_ASK ||
-           type == WIRE_NOTE || type == WIRE_WRONG;
+    return type == WIRE_LANE || type == WIRE_RECEIVED || type == WIRE_ALIVE || type == WIRE_ASK ||
+           type == WIRE_FENCE || type == WIRE_WRONG;
 }
 
 static bool is_ours(const struct control *control)
@@ -86,7 +86,7 @@ static bool is_dropped(struct lane *lane, const void *bytes)
 {
     if (OPAL_LIKELY(!lane->returns || lane_is_up(lane)) || !is_of_lane(bytes))
         return false;
-    /* Its index is told again. Relaxed: see rma.c. */
+    /* Its index is sent again. Relaxed: see rma.c. */
     if (((const struct wire_base *) bytes)->type == WIRE_LANE)
         atomic_store_explicit(&lane->introduced, false, memory_order_relaxed);
     return true;
@@ -127,21 +127,21 @@ static int control_give(struct control *control)
 /* At least so many tries before the owner stops waiting. */
 #define LOOKS_LEAST 100
 
-/* True: try again later. Tells the owner once its message has left, has failed, or has taken too
+/* True: try again later. Notifies the owner once its message has left, has failed, or has taken too
  * long. */
 static bool control_waits(struct control *control, int rc)
 {
     if (rc != LANE_AGAIN && rc != LANE_UNDER_WAY) {
         if (rc != LANE_LEFT) /* the peer would wait for it for ever */
             lane_events.failed(control->lane, "could not send a control message", rc);
-        control_tell(control, rc);
+        control_notify(control, rc);
         return false;
     }
     if (rc == LANE_UNDER_WAY && !atomic_load_explicit(&control->left, memory_order_acquire))
-        return false; /* the callback has told the owner; acquire, against control_tell */
+        return false; /* the callback has notified the owner; acquire, against control_notify */
     if (control->until_ns && ++control->looks >= LOOKS_LEAST &&
         clock_now_ns() >= control->until_ns) {
-        control_tell(control, OMPI_SUCCESS);
+        control_notify(control, OMPI_SUCCESS);
         control->until_ns = 0;
     }
     return rc == LANE_AGAIN || control->until_ns;
@@ -157,7 +157,7 @@ static int control_retry(struct pending *pending)
         return OMPI_SUCCESS;
     }
     if (OPAL_UNLIKELY(peer_is_gone(peer) || peer_lane_count(peer) == 0)) { /* or forgotten */
-        control_tell(control, OMPI_ERR_UNREACH);
+        control_notify(control, OMPI_ERR_UNREACH);
         control_drop(control);
         return OMPI_SUCCESS;
     }
@@ -300,15 +300,15 @@ bool control_returned(void *from, uint8_t tag, const void *bytes, size_t length,
 
 static void report(struct lane *lane)
 {
-    struct wire_seen seen = {.bytes = counter_read(&lane->speed.received)};
+    struct wire_received received = {.bytes = counter_read(&lane->speed.received)};
     /* A report must go by its own lane. A lost report does no harm: the next one holds the sum. */
     if (lane->returns && (lane_state(lane) == LANE_BROKEN ||
-                          !control_send_bare(lane, WIRE_SEEN, &seen, sizeof(seen))))
+                          !control_send_bare(lane, WIRE_RECEIVED, &received, sizeof(received))))
         return;
-    counter_set(&lane->speed.reported, seen.bytes);
+    counter_set(&lane->speed.reported, received.bytes);
     counter_set(&lane->speed.reported_ns, clock_now_ns());
     if (!lane->returns)
-        control_send(lane, WIRE_SEEN, &seen, sizeof(seen));
+        control_send(lane, WIRE_RECEIVED, &received, sizeof(received));
 }
 
 static bool is_due(const struct lane_speed *speed, uint64_t untold)
@@ -318,7 +318,7 @@ static bool is_due(const struct lane_speed *speed, uint64_t untold)
             clock_now_ns() - counter_read(&speed->reported_ns) >= REPORT_NS);
 }
 
-void seen_on_lane(struct lane *lane, size_t size)
+void received_on_lane(struct lane *lane, size_t size)
 {
     if (!lane || lane_measures(lane))
         return;
@@ -328,7 +328,7 @@ void seen_on_lane(struct lane *lane, size_t size)
         report(lane);
 }
 
-void seen_flush(struct peer *peer)
+void received_flush(struct peer *peer)
 {
     for (int i = 0; i < peer_lane_count(peer); i++) {
         struct lane_speed *speed = &peer->lanes[i].speed;

@@ -30,9 +30,9 @@ int control_try(struct lane *lane, const struct control_message *message);
 
 /* A counted piece arrived on a lane (null: on no lane of the peer). Reports now and then, on the
  * same lane. */
-void seen_on_lane(struct lane *lane, size_t size);
+void received_on_lane(struct lane *lane, size_t size);
 
 /* A message is complete: reports the rest. */
-void seen_flush(struct peer *peer);
+void received_flush(struct peer *peer);
 
 #endif

@@ -141,11 +141,11 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         struct wire_fin fin;
         struct wire_fin_summed summed;
         struct wire_ack ack;
-        struct wire_seen seen;
+        struct wire_received received;
         struct wire_lane lane;
         struct wire_ask ask;
         struct wire_credit credit;
-        struct wire_note note;
+        struct wire_fence fence;
         struct wire_time time;
         struct wire_page_ask page_ask;
         struct wire_page page;
@@ -157,10 +157,10 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         good = read_bytes(reader, &body.rtr, sizeof(body.rtr)) && keys_fit(&body.rtr.key, reader) &&
                send_request_ready(peer, lane, &body.rtr, reader->at);
         break;
-    case WIRE_SEEN:
-        good = read_bytes(reader, &body.seen, sizeof(body.seen));
+    case WIRE_RECEIVED:
+        good = read_bytes(reader, &body.received, sizeof(body.received));
         if (good && lane)
-            stripe_seen(lane, &body.seen);
+            stripe_received(lane, &body.received);
         break;
     case WIRE_LANE:
         good = read_bytes(reader, &body.lane, sizeof(body.lane)) && body.lane.index < UINT8_MAX;
@@ -180,9 +180,9 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         if (good)
             liveness_asked(lane, &body.ask);
         break;
-    case WIRE_NOTE:
-        good = read_bytes(reader, &body.note, sizeof(body.note)) &&
-               notes_heard(peer, lane, &body.note);
+    case WIRE_FENCE:
+        good = read_bytes(reader, &body.fence, sizeof(body.fence)) &&
+               fence_heard(peer, lane, &body.fence);
         break;
     case WIRE_GONE:
         good = true;
@@ -216,7 +216,7 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
     case WIRE_WRONG:
         good = true;
         if (lane)
-            wrong_told(lane);
+            wrong_reported(lane);
         break;
     case WIRE_PAGE_ASK:
         good = read_bytes(reader, &body.page_ask, sizeof(body.page_ask)) &&
@@ -281,7 +281,7 @@ eager_taken_by(const mca_btl_base_segment_t *segments, size_t segment_count, boo
     if (threads)
         biased_unlock(&peer->lock);
     if (is_taken)
-        credit_tell_if_due(peer);
+        credit_send_if_due(peer);
     if (request)
         recv_request_take_whole(request, peer, &header.match, data, size);
     return is_taken;
@@ -326,13 +326,13 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
     arrival.lane = peer_lane_of(peer, btl);
     if (OPAL_UNLIKELY(peer_is_lost(peer))) { /* all that waited for the peer has ended */
         if (arrival.lane && base.type != WIRE_GONE)
-            lost_tell(arrival.lane);
+            gone_send(arrival.lane);
         return;
     }
     if (OPAL_UNLIKELY(!arrival.lane)) {
         arrival.lane = peer_late_lane(peer, btl);
         if (arrival.lane)
-            watch_met(peer);
+            watch_peer(peer);
     }
     if (OPAL_UNLIKELY(peer->is_self && !arrival.lane)) {
         inbound_reject(btl, "a message from another process in our name, rank", base.from);
@@ -367,7 +367,7 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
             arrival.length > arrival.size - arrival.offset)
             break;
         if (base.traits & WIRE_STRIPED)
-            seen_on_lane(arrival.lane, arrival.length);
+            received_on_lane(arrival.lane, arrival.length);
         part_arrived(&arrival);
         return;
     }
@@ -377,7 +377,7 @@ static void message_read(mca_btl_base_module_t *btl, const mca_btl_base_segment_
             !read_payload(&reader, &arrival, payload, segments, segment_count))
             break;
         if (base.traits & WIRE_STRIPED)
-            seen_on_lane(arrival.lane, arrival.length);
+            received_on_lane(arrival.lane, arrival.length);
         if (!recv_request_data(peer, &data, &arrival) && !peer_is_gone(peer)) /* as above */
             break;
         return;
@@ -493,7 +493,7 @@ COMPAT_RECEIVE_CALLBACK(bare_received)
     message_is_wrong(btl, segments, segment_count, sizeof(struct wire_sum));
 }
 
-/* Null: this process has not met its sender. */
+/* Null: this process has had no contact with its sender. */
 static struct lane *lane_of_endpoint(const mca_btl_base_module_t *btl,
                                      const struct mca_btl_base_endpoint_t *endpoint)
 {
@@ -523,7 +523,7 @@ static bool message_is_right(mca_btl_base_module_t *btl, struct mca_btl_base_end
 
 static int sums_listen(void)
 {
-    crc32c_begin(); /* a message may come before this process has met a peer */
+    crc32c_begin(); /* a message may come before this process has contacted a peer */
     for (mca_btl_base_module_t *btl = btl_next(NULL); btl; btl = btl_next(btl)) {
         const struct multilane_extension *extension = lane_extension_of(btl);
         if (extension && extension->check_by)

@@ -320,9 +320,9 @@ static void recording_begin(mca_pml_base_module_t *module)
                     own_page->me.rank);
     if (!parameters.record[0] || opal_using_threads() || !file_begin())
         return;
-    static bool is_told; /* of each fork */
-    if (!is_told)
-        is_told = pthread_atfork(NULL, NULL, file_forget) == 0;
+    static bool is_registered; /* of each fork */
+    if (!is_registered)
+        is_registered = pthread_atfork(NULL, NULL, file_forget) == 0;
     recording.is_hooked = true;
     recording.count = recording.inside = 0;
     recording.computed_ns = 0;
@@ -366,8 +366,8 @@ static inline struct page_event *event_put(enum page_event_kind kind,
     return event;
 }
 
-static inline void note(enum page_event_kind kind, const ompi_communicator_t *comm, int rank,
-                        int tag, size_t bytes)
+static inline void event_append(enum page_event_kind kind, const ompi_communicator_t *comm,
+                                int rank, int tag, size_t bytes)
 {
     if (own_events)
         event_put(kind, comm, rank, tag, bytes)->collective =
@@ -395,7 +395,7 @@ static uint32_t record_call(bool sends, const ompi_communicator_t *comm, int ran
                             size_t count, const ompi_datatype_t *datatype)
 {
     size_t bytes = count * datatype->super.size;
-    note(sends ? PAGE_EVENT_SEND : PAGE_EVENT_RECEIVE, comm, rank, tag, bytes);
+    event_append(sends ? PAGE_EVENT_SEND : PAGE_EVENT_RECEIVE, comm, rank, tag, bytes);
     return recording_call(sends, comm, rank, tag, bytes);
 }
 
@@ -415,16 +415,16 @@ static int recorded_free(ompi_request_t **request)
     if (!request_is_complete(ours))
         return ours->req_free(request);
     if (sends)
-        note(PAGE_EVENT_SENT, base->req_comm, base->req_peer, base->req_tag,
-             base->req_count * base->req_datatype->super.size);
+        event_append(PAGE_EVENT_SENT, base->req_comm, base->req_peer, base->req_tag,
+                     base->req_count * base->req_datatype->super.size);
     else
-        note(PAGE_EVENT_GOT, base->req_comm, ours->req_status.MPI_SOURCE, ours->req_status.MPI_TAG,
-             ours->req_status._ucount);
+        event_append(PAGE_EVENT_GOT, base->req_comm, ours->req_status.MPI_SOURCE,
+                     ours->req_status.MPI_TAG, ours->req_status._ucount);
     recording_request_done(ours);
     return ours->req_free(request);
 }
 
-/* The call returns. `request`: what it has begun, and is told once more when it is done; or null.
+/* The call returns. `request`: what it has begun, and appears once more when it is done; or null.
  */
 static void record_return(uint32_t number, bool sends, ompi_request_t *request)
 {
@@ -475,7 +475,7 @@ static int recorded_recv(void *buffer, size_t count, ompi_datatype_t *datatype, 
     ompi_status_public_t got = {.MPI_SOURCE = source, .MPI_TAG = tag};
     uint32_t number = record_call(false, comm, source, tag, count, datatype);
     int rc = below.pml_recv(buffer, count, datatype, source, tag, comm, &got);
-    note(PAGE_EVENT_GOT, comm, got.MPI_SOURCE, got.MPI_TAG, got._ucount);
+    event_append(PAGE_EVENT_GOT, comm, got.MPI_SOURCE, got.MPI_TAG, got._ucount);
     recording_done(number, comm, &got);
     if (status != MPI_STATUS_IGNORE)
         OMPI_COPY_STATUS(status, got, false);

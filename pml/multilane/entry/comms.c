@@ -54,12 +54,12 @@ static void comm_drop_unexpected(struct mca_pml_comm_t *comm)
     }
 }
 
-/* Notes which processes of other jobs are in the communicator, with the number of this search. */
+/* Marks which processes of other jobs are in the communicator, with the number of this search. */
 static void members_mark(const struct mca_pml_comm_t *comm, uint32_t search)
 {
     for (uint32_t rank = 0; rank < comm->size; rank++) {
         struct peer *peer = peer_find(comm_name_of(comm, rank));
-        /* Relaxed: a later search of another thread notes the same. */
+        /* Relaxed: a later search of another thread marks the same. */
         if (peer && peer->is_of_other_job &&
             (int32_t) (search - atomic_load_explicit(&peer->found_by, memory_order_relaxed)) > 0)
             atomic_store_explicit(&peer->found_by, search, memory_order_relaxed);

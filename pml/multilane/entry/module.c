@@ -110,14 +110,14 @@ static bool payloads_open(void)
     return multilane.payloads != NULL;
 }
 
-/* Sets up a peer when it is met. Counts of an earlier meeting go on. */
-static void peer_met(struct peer *peer, uint32_t window)
+/* Sets up a peer at the first contact. Counts of an earlier contact go on. */
+static void peer_contacted(struct peer *peer, uint32_t window)
 {
     if (!peer->waiting_pending.retry) {
         credit_begin(peer);
         send_queue_begin(peer, window);
     }
-    watch_met(peer);
+    watch_peer(peer);
 }
 
 /* What is to be done in each round of Open MPI's progress, beside the lanes. One function for all,
@@ -144,7 +144,7 @@ static void tables_hand_down(void)
     wrong_begin();
     timers_begin();
     learning_begin();
-    contact_events.met = peer_met;
+    contact_events.contacted = peer_contacted;
     request_calls =
         (struct request_calls){.start = requests_start, .cancel_send = send_request_cancel};
 }
@@ -217,7 +217,7 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
     int rc = mca_pml_base_pml_check_selected("multilane", procs, count);
     if (rc != OMPI_SUCCESS)
         return rc;
-    node_costs_meet(procs, count);
+    node_costs_find_first(procs, count);
 
     opal_bitmap_t reachable;
     OBJ_CONSTRUCT(&reachable, opal_bitmap_t);
@@ -238,7 +238,7 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
     if (rc == OMPI_SUCCESS)
         rc = counters_register_lanes(&mca_pml_multilane_component.pmlm_version);
     if (rc == OMPI_SUCCESS && parameters.failover && lanes_may_break())
-        schedule_begin(); /* also if no process is ever met: unmet_senders_meet */
+        schedule_begin(); /* also if no process is ever contacted: awaited_senders_contact */
     multilane.receiving = rc == OMPI_SUCCESS;
     if (multilane.receiving) {
         opal_progress_register(module_progress);

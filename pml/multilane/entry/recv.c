@@ -43,17 +43,17 @@ static inline void plain_receive(struct inbound *inbound, void *buffer,
                                  const ompi_datatype_t *datatype, ompi_status_public_t *status)
 {
     const struct arrival *arrival = &inbound->arrival;
-    ompi_status_public_t told = {.MPI_SOURCE = arrival->match.source,
-                                 .MPI_TAG = arrival->match.tag,
-                                 .MPI_ERROR = MPI_SUCCESS,
-                                 ._ucount = arrival->size};
+    ompi_status_public_t result = {.MPI_SOURCE = arrival->match.source,
+                                   .MPI_TAG = arrival->match.tag,
+                                   .MPI_ERROR = MPI_SUCCESS,
+                                   ._ucount = arrival->size};
     struct peer *peer = arrival->peer;
     if (arrival->size)
         memcpy((char *) buffer + datatype->super.true_lb, inbound->data, arrival->size);
     inbound_free(inbound);
-    credit_tell_if_due(peer);
+    credit_send_if_due(peer);
     if (status != MPI_STATUS_IGNORE)
-        OMPI_COPY_STATUS(status, told, false);
+        OMPI_COPY_STATUS(status, result, false);
 }
 
 /* Takes a whole message that has come already. False: none has. */
@@ -280,7 +280,8 @@ static int receive_error(ompi_communicator_t *comm, int source, int tag)
                                                : compat_comm_receive_error(comm, source, tag);
 }
 
-/* So many turns make a wait long: it is told from then on; at once where it may sleep. */
+/* So many turns make a wait long: others can read of it from then on; at once where it may sleep.
+ */
 #define TURNS_UNTIL_LONG 256u
 
 /* Waits for a message. Looks at the lane that it will come by first, and at all else in each second
@@ -291,12 +292,12 @@ static struct inbound *probe_wait(int source, int tag, ompi_communicator_t *comm
     struct inbound *inbound;
     struct lane *lane = comm_likely_lane(comm->c_pml_comm, source);
     struct wait_story story;
-    bool is_told = false;
+    bool has_story = false;
     *rc = OMPI_SUCCESS;
     for (unsigned turn = 0; !(inbound = probe_once(source, tag, comm, take, status)); turn++) {
-        if (!is_told && (waiting_shares_now() || turn > TURNS_UNTIL_LONG)) {
+        if (!has_story && (waiting_shares_now() || turn > TURNS_UNTIL_LONG)) {
             wait_story_begin_probe(&story, comm, source, tag);
-            is_told = true;
+            has_story = true;
         }
         if (lane && turn % 2 == 0)
             request_look(lane);
@@ -306,7 +307,7 @@ static struct inbound *probe_wait(int source, int tag, ompi_communicator_t *comm
         if (*rc != OMPI_SUCCESS)
             break;
     }
-    if (is_told)
+    if (has_story)
         wait_story_end(&story);
     return inbound;
 }

@@ -206,7 +206,7 @@ void message_arrived(struct arrival *arrival)
     if (OPAL_LIKELY(receiver != NULL))
         recv_request_take(receiver, arrival);
     order_finish(&rest);
-    credit_tell_if_due(peer);
+    credit_send_if_due(peer);
     if (OPAL_UNLIKELY(ahead > EARLY_MAX))
         inbound_reject(arrival->btl, "a message further ahead of its turn than can be",
                        (uint64_t) ahead);
@@ -365,7 +365,7 @@ static bool assembly_add(struct peer *peer, struct inbound *assembly, const stru
 static void assembly_finish(struct peer *peer, struct inbound *assembly)
 {
     if (OPAL_LIKELY(!assembly->refused)) {
-        seen_flush(peer);
+        received_flush(peer);
         recv_request_finish(assembly->receiver);
     } else {
         recv_request_fail(assembly->receiver, COMPAT_ERR_PROC_FAILED);
@@ -432,7 +432,7 @@ void part_arrived(struct arrival *part)
     if (is_complete)
         assembly_finish(peer, assembly);
     order_finish(&rest);
-    credit_tell_if_due(peer);
+    credit_send_if_due(peer);
     if (OPAL_UNLIKELY(wrong != NULL))
         inbound_reject(part->btl, wrong, part->offset);
 }

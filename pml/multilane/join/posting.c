@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Starts receives; a message meets its receive, and the receiver chooses a protocol. */
+/* Starts receives; a message is matched with its receive, and the receiver chooses a protocol. */
 #include "join/posting.h"
 
 #include "base/multilane.h"
@@ -146,7 +146,7 @@ bool inbound_take(struct inbound *inbound, struct recv_request *receiver)
         recv_request_take(receiver, arrival);
         inbound_free(inbound);
     }
-    credit_tell_if_due(peer);
+    credit_send_if_due(peer);
     return is_large;
 }
 

@@ -233,7 +233,7 @@ static int descriptor_send(struct lane *lane, uint8_t tag, mca_btl_base_descript
     mca_btl_base_module_send_fn_t send = tag == WIRE_TAG ? lane->send : lane->btl->btl_send;
     int rc = send(lane->btl, lane->endpoint, descriptor, tag);
     /* 1: handed over; 0 and busy: the BTL has queued it. tcp may return an error after it has
-     * called back with it: then the owner was told. */
+     * called back with it: then the owner knows it. */
     if (rc >= 0 || rc == OPAL_ERR_RESOURCE_BUSY || !sent_fragment_revoke(handle))
         return LANE_UNDER_WAY;
     /* After an error tcp may still have the descriptor in a list of its own: leave it there. */
@@ -410,9 +410,9 @@ size_t lane_under_way(const struct lane *lane, size_t more, double *seconds)
                : 0;
 }
 
-double lane_seen_bytes_s(const struct lane *lane)
+double lane_observed_bytes_s(const struct lane *lane)
 {
-    return lane_measures(lane) ? lane->extension->seen_bytes_s(lane->btl, lane->endpoint) : 0;
+    return lane_measures(lane) ? lane->extension->observed_bytes_s(lane->btl, lane->endpoint) : 0;
 }
 
 uint64_t lane_quiet_ms(const struct lane *lane)

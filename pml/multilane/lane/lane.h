@@ -46,10 +46,10 @@ struct lane_speed {
     _Atomic uint64_t bytes_s;     /* moving average */
     _Atomic uint64_t measured_ns; /* over this much time in which the lane was busy */
     _Atomic uint64_t sent;        /* bytes sent on the lane, */
-    _Atomic uint64_t seen;        /* and reported by the peer: of lanes that no BTL measures */
+    _Atomic uint64_t confirmed;   /* and reported by the peer: of lanes that no BTL measures */
     _Atomic uint64_t written_off; /* under way when the lane was lost: they may never be reported */
     _Atomic uint64_t since_ns;    /* last measurement, or first byte after the lane was idle, */
-    _Atomic uint64_t since_bytes; /* and `seen` at that time */
+    _Atomic uint64_t since_bytes; /* and `confirmed` at that time */
     _Atomic uint64_t received;    /* bytes received on the lane, */
     _Atomic uint64_t reported;    /* and reported to the peer, */
     _Atomic uint64_t reported_ns; /* time of the last report */
@@ -71,8 +71,9 @@ struct lane_health {
     uint64_t asked_ns;
     uint64_t contrast_ns; /* since then another lane has answered and this one has not; 0: not so */
     uint64_t pause_ns;    /* pause between questions to a silent lane */
-    uint64_t noted_ns;    /* when the other end of the broken lane was last told of it */
-    uint32_t said;        /* changes printed so far; for the thread in watch.c */
+    uint64_t
+        fence_sent_ns; /* when the last fence message went to the other end of the broken lane */
+    uint32_t said;     /* changes printed so far; for the thread in watch.c */
     char why[128];
 };
 
@@ -151,8 +152,8 @@ struct lane {
     struct lane_speed speed;      /* for messages, */
     struct lane_speed copy_speed; /* and for gets and puts */
     struct lane_health health;
-    _Atomic uint32_t remote_index; /* the peer's index of this lane, plus 1; 0: not told yet */
-    _Atomic bool introduced;       /* the peer was told our index of this lane, see rma.c */
+    _Atomic uint32_t remote_index; /* the peer's index of this lane, plus 1; 0: not known yet */
+    _Atomic bool introduced;       /* the peer was sent our index of this lane, see rma.c */
     _Atomic bool lost;             /* send nothing on it; see lane_leave_out */
     _Atomic uint8_t out;           /* enum lane_cause; see lane_leave_out */
     _Atomic bool is_worse;         /* than it was; relaxed, for reports: liveness/worse.c */
@@ -171,7 +172,7 @@ struct registration {
  * or the device. Until then they need progress of this process, so a request or a waiting call
  * stands for them. */
 #define LANE_LEFT      OMPI_SUCCESS
-#define LANE_UNDER_WAY 1 /* the callback tells, or has told, when they left */
+#define LANE_UNDER_WAY 1                        /* the callback says, or has said, when they left */
 #define LANE_AGAIN     OMPI_ERR_OUT_OF_RESOURCE /* refused: try again from progress */
 #define LANE_FULL      OMPI_ERR_RESOURCE_BUSY   /* refused, and a fragment would not go either */
 
@@ -350,15 +351,15 @@ void lane_return(struct lane *lane);
 void lane_return_none(struct lane *lane);
 
 /* Bytes that it was given and the other end does not have yet, and when they and `more` will be
- * there; 0: none, or its BTL does not tell. */
+ * there; 0: none, or its BTL does not say. */
 size_t lane_under_way(const struct lane *lane, size_t more, double *seconds);
 /* Does its BTL measure at which rate it delivers? */
 static inline bool lane_measures(const struct lane *lane)
 {
-    return lane->extension && lane->extension->seen_bytes_s;
+    return lane->extension && lane->extension->observed_bytes_s;
 }
 /* That rate, of late; 0: not yet. */
-double lane_seen_bytes_s(const struct lane *lane);
+double lane_observed_bytes_s(const struct lane *lane);
 
 /* For how long something is under way on a lane that does not notice by itself when it leads
  * nowhere; 0: nothing is, or it does. */

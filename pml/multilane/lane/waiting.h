@@ -26,7 +26,7 @@ struct waiting {
     _Atomic bool counts;
     /* Requests completed by any thread while others have waited (lane/waited.h). Sequentially
      * consistent: raised after a request is complete, and before sleepers are woken; read by a
-     * thread before it looks at its request, and again when it has told others that it sleeps. */
+     * thread before it looks at its request, and again when others know that it sleeps. */
     _Atomic uint32_t completions;
     /* Threads that wait in a call now. Relaxed: our lanes read it, as a hint. */
     _Atomic uint32_t waits;
@@ -119,7 +119,7 @@ bool waiting_nap(uint32_t microseconds);
 
 /* --- looks that found nothing ----------------------------------------------------------------- */
 
-/* Looks at the lanes that found nothing, counted. A receive notes the count when it is posted: a
+/* Looks at the lanes that found nothing, counted. A receive keeps the count when it is posted: a
  * message that is found before two more looks may have lain there while the receiver did something
  * else, and its time says nothing of its way. */
 

@@ -45,7 +45,7 @@ bool lost_is_returned(struct peer *peer);
 bool lost_would_be_returned(struct peer *peer);
 
 /* Sends WIRE_GONE on this lane: the lost peer may live and not know. */
-void lost_tell(struct lane *lane);
+void gone_send(struct lane *lane);
 
 /* --- losses that the progress thread finds ---------------------------------------------------- */
 
@@ -68,9 +68,10 @@ extern __attribute__((visibility("hidden"))) _Thread_local bool is_progress_thre
  * follows is done here, from opal_progress or the progress thread. A peer that computes answers
  * on no lane, so no lane of it becomes suspect. */
 
-/* The peer is met: those of its lanes that tell whether they are quiet are looked at now and then.
+/* After a contact: those of its lanes whose BTL says whether they are quiet are looked at now and
+ * then.
  */
-void watch_met(struct peer *peer);
+void watch_peer(struct peer *peer);
 
 /* Called by progress. */
 int watch_progress(void);
@@ -83,7 +84,7 @@ int watch_progress(void);
 void wrong_begin(void);
 
 /* WIRE_WRONG: the other end leaves the lane out. */
-void wrong_told(struct lane *lane);
+void wrong_reported(struct lane *lane);
 
 /* A message by a lane that cannot bring it again: its sender is lost. Null: it is not known. */
 void wrong_is_lost(struct peer *peer, mca_btl_base_module_t *btl, size_t bytes);

@@ -94,15 +94,16 @@ static inline bool schedule_has_begun(void)
     return atomic_load_explicit(&schedule_begun, memory_order_relaxed);
 }
 
-/* --- notes between the two ends of a broken lane ---------------------------------------------- */
+/* --- fences: messages between the two ends of a broken lane
+ * ---------------------------------------------- */
 
-/* Notes between the two ends of a broken lane, carried by another one: a fence needs the word of
+/* Messages between the two ends of a broken lane, carried by another one: a fence needs the word of
  * the other end, which a lane that is cut cannot bring. */
 
 /* Tells the other end of this broken lane, if a fence is waited for. Where no lane carries it now,
  * the next call does. */
-void note_send(struct lane *lane);
-/* WIRE_NOTE came on `lane` (null: unknown); answers. False: no note. */
-bool notes_heard(struct peer *peer, struct lane *lane, const struct wire_note *note);
+void fence_send(struct lane *lane);
+/* WIRE_FENCE came on `lane` (null: unknown); answers. False: it is none. */
+bool fence_heard(struct peer *peer, struct lane *lane, const struct wire_fence *message);
 
 #endif

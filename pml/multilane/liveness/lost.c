@@ -64,7 +64,7 @@ static void handles_end(struct peer *peer)
             recv_request_lost(receive, handle);
 }
 
-void lost_tell(struct lane *lane)
+void gone_send(struct lane *lane)
 {
     if (lane_sends(lane) && lane_state(lane) != LANE_BROKEN)
         control_send_bare(lane, WIRE_GONE, NULL,
@@ -76,7 +76,7 @@ static int lost_end(struct pending *pending)
 {
     struct peer *peer = (struct peer *) ((char *) pending - offsetof(struct peer, lost_pending));
     for (int i = 0; i < peer_lane_count(peer); i++)
-        lost_tell(&peer->lanes[i]);
+        gone_send(&peer->lanes[i]);
     posted_end(peer);
     handles_end(peer);
     sent_fragments_lost(peer);
@@ -125,7 +125,7 @@ struct report {
 
 _Thread_local bool is_progress_thread;
 
-static int report_tell(struct pending *pending)
+static int report_deliver(struct pending *pending)
 {
     struct report *report = (struct report *) pending;
     if (is_progress_thread)
@@ -146,7 +146,7 @@ bool handover_take(loss_function lost, ompi_proc_t *proc, const char *sentence)
     if (!report)
         return false;
     *report = (struct report){
-        .pending = {.retry = report_tell, .frees_itself = true}, .lost = lost, .proc = proc};
+        .pending = {.retry = report_deliver, .frees_itself = true}, .lost = lost, .proc = proc};
     strcpy(report->sentence, sentence);
     if (proc)
         OBJ_RETAIN(proc);

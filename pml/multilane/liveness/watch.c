@@ -39,8 +39,8 @@
 #define PROOF_NS (200 * MILLISECOND)
 /* A lane that broke is made anew after this multiple of T. */
 #define RENEW_AFTER 2
-/* How often the other end of a broken lane is told, so that its fence holds. */
-#define NOTE_NS (20 * MILLISECOND)
+/* How often a fence message goes to the other end of a broken lane. */
+#define FENCE_NS (20 * MILLISECOND)
 /* How often to look at all peers. */
 #define QUIET_NS SECOND
 /* Calls of progress that follow fast, less than that after a look, do not even read the clock, but
@@ -55,7 +55,7 @@
 static struct {
     uint64_t looked_ns;     /* by clock_now_ns, unlike the others */
     uint64_t quiet_ns;      /* last look at all peers, */
-    uint64_t met_ns;        /* at unmet senders, */
+    uint64_t awaited_ns;    /* at senders without contact, */
     uint64_t lanes_ns;      /* and at lanes that say nothing */
     _Atomic uint32_t skips; /* calls of progress to come that do nothing */
     _Atomic bool inside;    /* a thread is in watch_all */
@@ -90,7 +90,7 @@ struct look {
     bool keep;
     uint32_t ask_lanes; /* bit i: ask on lane i */
     uint32_t renew_lanes;
-    uint32_t note_lanes; /* their other ends are told that they are broken */
+    uint32_t fence_lanes; /* a fence message goes to their other ends */
     uint32_t ask;
     char why[160];
 };
@@ -101,7 +101,7 @@ static void ask_next(struct liveness *liveness)
         liveness->ask = 1; /* 0 is no question */
 }
 
-static bool tells_quiet(const struct lane *lane)
+static bool reports_quiet(const struct lane *lane)
 {
     return lane->returns && lane->extension->quiet_ms;
 }
@@ -162,7 +162,7 @@ static void lane_ask(struct liveness *liveness, struct lane *lane, struct look *
 {
     look->ask_lanes |= UINT32_C(1) << lane->index;
     /* Another one is never silent: its answer only shows that the peer is there. */
-    if (tells_quiet(lane) && !lane->health.asked) {
+    if (reports_quiet(lane) && !lane->health.asked) {
         lane->health.asked = liveness->ask;
         lane->health.contrast_ns = 0;
     }
@@ -252,9 +252,9 @@ static void look_lane(struct liveness *liveness, struct lane *lane, struct look 
     /* Also where only silent lanes are left, or none: they may never come back. */
     if (lane_state(lane) == LANE_BROKEN && lane->returns) {
         look->keep = true;
-        if (look->now - mine->noted_ns >= NOTE_NS) {
-            mine->noted_ns = look->now;
-            look->note_lanes |= UINT32_C(1) << lane->index;
+        if (look->now - mine->fence_sent_ns >= FENCE_NS) {
+            mine->fence_sent_ns = look->now;
+            look->fence_lanes |= UINT32_C(1) << lane->index;
         }
         if (look->now - mine->asked_ns >= renew_after_ns(lane)) {
             mine->asked_ns = look->now;
@@ -363,8 +363,8 @@ static void look_act(struct liveness *liveness, const struct look *look)
     const struct wire_ask ask = {.number = look->ask};
     for (int i = 0; i < peer_lane_count(liveness->peer); i++) {
         struct lane *lane = &liveness->peer->lanes[i];
-        if (look->note_lanes >> i & 1) /* before what waits for the fence is sent again */
-            note_send(lane);
+        if (look->fence_lanes >> i & 1) /* before what waits for the fence is sent again */
+            fence_send(lane);
         if (look->renew_lanes >> i & 1)
             lane_renew_silent(liveness, lane);
         if (look->ask_lanes >> i & 1) /* without room now: asked again later */
@@ -383,56 +383,56 @@ static bool peer_look(struct liveness *liveness, uint64_t now)
     return look.keep && !look.is_lost;
 }
 
-/* --- processes that were never met -------------------------------------------------------------
+/* --- processes without contact -------------------------------------------------------------------
  * A receive or probe names them. Without lanes to them this process would not notice their loss. */
 
 /* Looks through receives and probes for them. Not at receives from any source:
  * that would connect all processes with each other. */
 
-/* Met per look; the next look finds the others. */
-#define UNMET_MAX 16
+/* Contacted per look; the next look finds the others. */
+#define AWAITED_MAX 16
 
-struct unmet {
-    opal_process_name_t names[UNMET_MAX];
+struct awaited {
+    opal_process_name_t names[AWAITED_MAX];
     int count;
 };
 
-static void unmet_add(struct unmet *unmet, const struct mca_pml_comm_t *comm, int32_t source)
+static void awaited_add(struct awaited *awaited, const struct mca_pml_comm_t *comm, int32_t source)
 {
-    if (source < 0 || (uint32_t) source >= comm->size || unmet->count == UNMET_MAX)
+    if (source < 0 || (uint32_t) source >= comm->size || awaited->count == AWAITED_MAX)
         return;
     if (compat_comm_receive_error(comm->ompi, source, 0) != OMPI_SUCCESS)
         return; /* known as dead: the receive will end with that */
     opal_process_name_t name = ompi_group_get_proc_name(comm->ompi->c_remote_group, source);
     const struct peer *peer = peer_find(name);
     if (!peer || (any_lane(peer, lane_may_break) && !liveness_find(peer)))
-        unmet->names[unmet->count++] = name;
+        awaited->names[awaited->count++] = name;
 }
 
-static void unmet_look(struct mca_pml_comm_t *comm, struct unmet *unmet)
+static void awaited_look(struct mca_pml_comm_t *comm, struct awaited *awaited)
 {
     if (compat_comm_errors_end_job(comm->ompi))
         return;
     if (atomic_load_explicit(&comm->probe_missed, memory_order_relaxed)) /* both: recv.c */
-        unmet_add(unmet, comm, atomic_load_explicit(&comm->probe_source, memory_order_relaxed));
+        awaited_add(awaited, comm, atomic_load_explicit(&comm->probe_source, memory_order_relaxed));
     biased_lock(&comm->lock);
     for (uint32_t i = 0; i <= comm->posted.mask; i++)
         for (const struct match_node *head = comm->posted.buckets[i]; head; head = head->next_head)
-            unmet_add(unmet, comm, head->source);
+            awaited_add(awaited, comm, head->source);
     biased_unlock(&comm->lock);
 }
 
-/* Meets them, on communicators whose errors are returned; watch.c then asks them. Where errors
+/* Contacts them, on communicators whose errors are returned; watch.c then asks them. Where errors
  * end the job, a sender notices and ends it. No lock is held. */
-static void unmet_senders_meet(void)
+static void awaited_senders_contact(void)
 {
-    struct unmet unmet = {.count = 0};
+    struct awaited awaited = {.count = 0};
     multilane_lock();
     for (struct mca_pml_comm_t *comm = comm_next(NULL); comm; comm = comm_next(comm))
-        unmet_look(comm, &unmet);
+        awaited_look(comm, &awaited);
     multilane_unlock();
-    for (int i = 0; i < unmet.count; i++) {
-        struct peer *peer = peer_contact(unmet.names[i], NULL);
+    for (int i = 0; i < awaited.count; i++) {
+        struct peer *peer = peer_contact(awaited.names[i], NULL);
         if (peer && !peer_is_reachable(peer))
             peer_lost(peer, "no lane reaches it, and a receive or probe waits for it");
         else if (peer && any_lane(peer, lane_may_break))
@@ -442,14 +442,14 @@ static void unmet_senders_meet(void)
 
 /* --- all peers, now and then ---------------------------------------------------------- */
 
-/* A lane that comes late to a peer in use must be proven; one that tells whether it is quiet is
+/* A lane that comes late to a peer in use must be proven; one whose BTL says whether it is quiet is
  * looked at now and then. */
-void watch_met(struct peer *peer)
+void watch_peer(struct peer *peer)
 {
     for (int i = 0; i < peer_lane_count(peer); i++) {
         if (lane_state(&peer->lanes[i]) == LANE_UNPROVEN && liveness_find(peer))
             lane_watch(&peer->lanes[i]);
-        if (tells_quiet(&peer->lanes[i]))
+        if (reports_quiet(&peer->lanes[i]))
             schedule_begin();
     }
 }
@@ -510,9 +510,9 @@ static void watch_all(void)
 
     if (now - watch.quiet_ns >= QUIET_NS) {
         watch.quiet_ns = now;
-        if (now - watch.met_ns >= ask_after_ns()) {
-            watch.met_ns = now;
-            unmet_senders_meet();
+        if (now - watch.awaited_ns >= ask_after_ns()) {
+            watch.awaited_ns = now;
+            awaited_senders_contact();
         }
         for (struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer)) {
             quiet_look(peer, now);

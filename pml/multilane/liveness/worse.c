@@ -89,7 +89,7 @@ static void speeds_sample(struct peer *peer, struct sample *samples)
     bool copies = all[true] > all[false];
     for (int i = 0; i < peer_lane_count(peer); i++)
         samples[i].bytes_s = bytes[copies][i] >= SAMPLE_BYTES && !lane_is_lost(&peer->lanes[i])
-                                 ? stripe_seen_speed(&peer->lanes[i], copies)
+                                 ? stripe_observed_speed(&peer->lanes[i], copies)
                                  : 0;
 }
 

@@ -50,7 +50,7 @@ static uint32_t wrong_count(struct lane *lane, bool *is_one_too_many)
 }
 
 static const char brought[] = "brought 3 wrong messages in a minute";
-static const char told[] = "brought 3 wrong messages in a minute to the other end";
+static const char reported[] = "brought 3 wrong messages in a minute to the other end";
 
 /* From progress: the BTL's call may be inside of anything. */
 static int lane_out(struct pending *pending)
@@ -119,9 +119,9 @@ void wrong_begin(void)
     lane_events.wrong = wrong_came;
 }
 
-void wrong_told(struct lane *lane)
+void wrong_reported(struct lane *lane)
 {
-    lane_out_soon(lane, told);
+    lane_out_soon(lane, reported);
 }
 
 void wrong_is_lost(struct peer *peer, mca_btl_base_module_t *btl, size_t bytes)

@@ -19,7 +19,7 @@
 
 static void due(struct peer *peer)
 {
-    atomic_store_explicit(&peer->credit_due, true, memory_order_relaxed); /* credit_tell_if_due */
+    atomic_store_explicit(&peer->credit_due, true, memory_order_relaxed); /* credit_send_if_due */
 }
 
 void credit_look(struct peer *peer)
@@ -38,13 +38,13 @@ static void credit_hold(struct peer *peer, uint32_t cost)
     credit_look(peer);
 }
 
-void credit_tell(struct peer *peer)
+void credit_send(struct peer *peer)
 {
     struct wire_credit credit;
     biased_lock(&peer->lock);
     bool is_due = atomic_load_explicit(&peer->credit_due, memory_order_relaxed);
     if (is_due) {
-        flow_tell(&peer->in, &multilane.pool, &credit.limit, &credit.headers);
+        flow_grant(&peer->in, &multilane.pool, &credit.limit, &credit.headers);
         atomic_store_explicit(&peer->credit_due, false, memory_order_relaxed);
     }
     biased_unlock(&peer->lock);
@@ -106,7 +106,7 @@ static int starved_retry(struct pending *pending)
         due(peer);
     }
     biased_unlock(&peer->lock);
-    credit_tell_if_due(peer);
+    credit_send_if_due(peer);
     return OMPI_ERR_OUT_OF_RESOURCE;
 }
 
@@ -427,7 +427,7 @@ void inbound_drop(struct inbound *inbound)
     if (!is_in_parts)
         inbound_free(inbound);
     if (peer_is_reachable(peer))
-        credit_tell_if_due(peer);
+        credit_send_if_due(peer);
 }
 
 void inbound_refuse_sender(struct peer *peer, struct wire_handle sender)

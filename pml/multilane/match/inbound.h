@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arrived messages, those kept until a receive takes them, and what their senders are told of the
- * room for more. */
+/* Arrived messages, those kept until a receive takes them, and what their senders are granted of
+ * the room for more. */
 #ifndef MULTILANE_INBOUND_H
 #define MULTILANE_INBOUND_H
 
@@ -23,22 +23,22 @@ static inline void credit_matched(struct peer *peer, uint32_t cost)
 {
     if (OPAL_UNLIKELY(flow_matched(&peer->in, cost)))
         atomic_store_explicit(&peer->credit_due, true,
-                              memory_order_relaxed); /* credit_tell_if_due */
+                              memory_order_relaxed); /* credit_send_if_due */
     if (OPAL_UNLIKELY(peer->in.held != 0))
         credit_look(peer);
 }
 
-void credit_tell(struct peer *peer);
+void credit_send(struct peer *peer);
 
 /* Tells the peer its limits, if that is due. No lock is held. Relaxed: the thread that set
  * credit_due comes here. */
-static inline void credit_tell_if_due(struct peer *peer)
+static inline void credit_send_if_due(struct peer *peer)
 {
     if (OPAL_UNLIKELY(atomic_load_explicit(&peer->credit_due, memory_order_relaxed)))
-        credit_tell(peer);
+        credit_send(peer);
 }
 
-/* A peer is met: starts with the limits promised to it. */
+/* A peer is contacted: starts with the limits promised to it. */
 void credit_begin(struct peer *peer);
 
 struct offered;

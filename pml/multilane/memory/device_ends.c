@@ -71,7 +71,7 @@ bool device_sink_begin(struct device_sink *sink, const void *buffer, size_t coun
     sink->error = buffer_gone(&memory, address);
     if (OPAL_UNLIKELY(sink->error != MPI_SUCCESS))
         return true;
-    device_costs_meet(&memory);
+    device_costs_use(&memory);
     sink->view = view_new(buffer, count, datatype, &memory, &result);
     if (!sink->view) {
         driver_complain("cannot use the device memory of a receive", result);
@@ -99,8 +99,8 @@ static void sink_free(struct device_sink *sink)
     sink->view = NULL;
 }
 
-/* Notes how a copy went. */
-static void copy_note(struct device_sink *sink, driver_result result)
+/* Keeps how a copy ended, if it is the first that failed. */
+static void copy_result(struct device_sink *sink, driver_result result)
 {
     if (OPAL_LIKELY(result == DRIVER_SUCCESS))
         return;
@@ -112,7 +112,7 @@ static void slot_written(struct slot *slot, driver_result result)
 {
     struct device_sink *sink = slot->owner;
     slot_return(slot);
-    copy_note(sink, result);
+    copy_result(sink, result);
     if (!copy_ended(sink))
         return;
     sink_free(sink);
@@ -130,7 +130,7 @@ static void filling_copy(struct device_sink *sink)
     driver_result result = slot_copy(slot, sink->view, COPY_TO_DEVICE, slot_written);
     if (OPAL_LIKELY(result == DRIVER_SUCCESS))
         return;
-    copy_note(sink, result);
+    copy_result(sink, result);
     slot_return(slot);
     atomic_fetch_sub_explicit(&sink->copies, 1, memory_order_relaxed);
 }
@@ -143,7 +143,7 @@ static void write_now(struct device_sink *sink, size_t offset, const char *bytes
     driver_result result =
         view_copy(view, COPY_TO_DEVICE, offset, length, (void *) (uintptr_t) bytes);
     driver_result waited = copier_wait(view->copier, COPY_TO_DEVICE);
-    copy_note(sink, result == DRIVER_SUCCESS ? waited : result);
+    copy_result(sink, result == DRIVER_SUCCESS ? waited : result);
 }
 
 /* Where all slots are in use the sink's own come free when their copies have ended: pieces may come
@@ -241,7 +241,7 @@ static void pulled(struct slot *slot, driver_result result)
 {
     struct device_sink *sink = slot->owner;
     slot_return(slot);
-    copy_note(sink, result);
+    copy_result(sink, result);
     sink->pulled(sink);
 }
 

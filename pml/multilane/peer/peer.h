@@ -31,10 +31,11 @@ struct peer {
     _Atomic uint8_t lane_count; /* it only grows */
     uint8_t lane_room;
     _Atomic uint8_t control;      /* index of the lane for control messages */
-    _Atomic uint8_t network_asks; /* see peer_meet_network; relaxed: once too often does no harm */
+    _Atomic uint8_t network_asks; /* see peer_check_network; relaxed: once too often does no harm */
     struct lane *lanes;           /* never moves; a lane keeps its index */
     struct peer_class *_Atomic class; /* the plans, shared by all peers with equal lanes */
-    struct record_ends *ends; /* what it told of its lanes' ends; null: the same as this process */
+    struct record_ends
+        *ends; /* what it published of its lanes' ends; null: the same as this process */
     /* The lane of device memory, which carries no messages and is not in BML r2 nor in `lanes`;
      * or null. */
     struct lane *device_lane;
@@ -63,7 +64,7 @@ struct peer {
 
     opal_mutex_t lock; /* guards what follows; taken before a communicator's lock */
     _Atomic uint32_t next_receive_sequence; /* peer_next_sequence */
-    _Atomic bool credit_due; /* the peer must be told its limits; set with the lock held */
+    _Atomic bool credit_due; /* the peer must be sent its limits; set with the lock held */
     bool starved;            /* the limits are used up; starved_pending is in the queue */
     bool waiting_is_pending; /* waiting_pending is in the queue; under the credit_lock */
     struct flow_in in;
@@ -129,14 +130,14 @@ static inline void peer_reach(struct peer *peer, bool is_reachable)
     atomic_store_explicit(&peer->reachable, is_reachable, memory_order_release);
 }
 
-/* The number of its lanes. Relaxed: for threads that add lanes or have met the peer; others use
- * peer_lane_of, which acquires. */
+/* The number of its lanes. Relaxed: for threads that add lanes or have contacted the peer; others
+ * use peer_lane_of, which acquires. */
 static inline uint8_t peer_lane_count(const struct peer *peer)
 {
     return atomic_load_explicit(&peer->lane_count, memory_order_relaxed);
 }
 
-/* The peer of that name, if it was met, or null. Needs no lock: peers are never removed while
+/* The peer of that name, if it was contacted, or null. Needs no lock: peers are never removed while
  * the component is open, and a listed peer is whole. */
 struct peer *peer_find(opal_process_name_t name);
 

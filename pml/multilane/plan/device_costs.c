@@ -73,10 +73,10 @@ static struct {
     struct device_page *page;
     /* Bits: devices of this process, by the driver's number, set under the lock. Relaxed: who does
      * not see one yet looks again under it. */
-    _Atomic uint64_t met;
+    _Atomic uint64_t used;
     _Atomic uint32_t mine; /* the same by their entry; relaxed, as device_costs_progress
                             * looks without the lock */
-    /* What ours are measured with, by entry; given back at the end. No copier: it was not met. */
+    /* What ours are measured with, by entry; given back at the end. No copier: it was not used. */
     struct device_measure measures[DEVICES_MAX];
     int32_t me; /* getpid, which is a call of the system; set with `page` */
     int turns_tried;
@@ -360,7 +360,7 @@ static void turns_begin(struct device_entry *entry)
 /* --- measuring, the first time ------------------------------------------------------------------
  */
 
-static void entry_meet(const struct driver_uuid *uuid, struct copier *copier)
+static void entry_use(const struct driver_uuid *uuid, struct copier *copier)
 {
     double start_s = clock_exact_s(), most_s = 1e-3 * parameters.device_measure_ms;
     struct device_measure measure = {.copier = copier, .seconds = most_s, .rounds = ROUNDS};
@@ -384,7 +384,8 @@ static void entry_meet(const struct driver_uuid *uuid, struct copier *copier)
                         (clock_exact_s() - start_s) * 1e3);
 }
 
-/* --- meeting ---------------------------------------------------------------------------------- */
+/* --- first uses --------------------------------------------------------------------------------
+ */
 
 static bool is_wanted(void)
 {
@@ -393,7 +394,7 @@ static bool is_wanted(void)
 }
 
 /* Under the lock. */
-static void device_meet(const struct memory *memory)
+static void device_use(const struct memory *memory)
 {
     struct driver_uuid uuid;
     driver_result result;
@@ -404,20 +405,20 @@ static void device_meet(const struct memory *memory)
         page_open();
     if (!page_lock())
         return;
-    entry_meet(&uuid, copier);
+    entry_use(&uuid, copier);
     page_unlock();
 }
 
-void device_costs_meet(const struct memory *memory)
+void device_costs_use(const struct memory *memory)
 {
     uint64_t bit = UINT64_C(1) << (memory->device & 63);
     if (memory->kind != MEMORY_DEVICE || memory->device < 0 ||
-        (atomic_load_explicit(&costs.met, memory_order_relaxed) & bit))
+        (atomic_load_explicit(&costs.used, memory_order_relaxed) & bit))
         return;
     pthread_mutex_lock(&costs.lock);
-    if (!(atomic_load_explicit(&costs.met, memory_order_relaxed) & bit))
-        device_meet(memory);
-    atomic_fetch_or_explicit(&costs.met, bit, memory_order_relaxed);
+    if (!(atomic_load_explicit(&costs.used, memory_order_relaxed) & bit))
+        device_use(memory);
+    atomic_fetch_or_explicit(&costs.used, bit, memory_order_relaxed);
     pthread_mutex_unlock(&costs.lock);
 }
 
@@ -588,7 +589,7 @@ void device_costs_fini(void)
     costs.page = NULL;
     costs.fd = -1;
     atomic_init(&costs.mine, 0);
-    atomic_init(&costs.met, 0);
+    atomic_init(&costs.used, 0);
     memset(costs.measures, 0, sizeof(costs.measures));
     costs.known = (struct known){.has_copy = false};
     costs.turns_tried = 0;

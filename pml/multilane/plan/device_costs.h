@@ -16,7 +16,7 @@ void device_costs_publish(void);
 
 /* A buffer of this process lies on a device. The first time it measures, for 5 ms at most, or waits
  * for a process of the node that does. */
-void device_costs_meet(const struct memory *memory);
+void device_costs_use(const struct memory *memory);
 
 /* A device of another process's matters: from here on what the node has measured is known. */
 void device_costs_look(void);

@@ -17,7 +17,7 @@
 #define PLANS_PART 0.01
 #define MOVES_MOST 256
 
-/* What the model is told of a way that is not in use: so much more as its median may be off. */
+/* What the model is given of a way that is not in use: so much more as its median may be off. */
 static double factor_beside(const struct learning_range *range)
 {
     double median = learning_median(range);
@@ -70,8 +70,8 @@ static void move_show(const struct peer_class *class, enum class_buffer buffer,
                learning_equation_s(class, buffer, entry, UINT64_C(1) << bucket);
 }
 
-static void move_note(struct peer_class *class, enum class_buffer buffer, const struct plan *from,
-                      const struct plan *to, uint32_t bucket)
+static void move_add(struct peer_class *class, enum class_buffer buffer, const struct plan *from,
+                     const struct plan *to, uint32_t bucket)
 {
     struct plan_move *move = calloc(1, sizeof(*move));
     class->move_count++;
@@ -144,7 +144,7 @@ static void learning_rebase(struct learning *learning, const struct plan *from,
 }
 
 /* `stay`: as in the plan's input; 1: the plan was never used, and its change is no move, nor a
- * promise: a job's first messages meet new memory. */
+ * promise: a job's first messages go to new memory. */
 static void plan_again(struct peer_class *class, enum class_buffer buffer, double stay)
 {
     struct planned *before = class_planned(class, buffer);
@@ -155,7 +155,7 @@ static void plan_again(struct peer_class *class, enum class_buffer buffer, doubl
         return;
     }
     if (stay < 1)
-        move_note(class, buffer, before->plan, after->plan, change);
+        move_add(class, buffer, before->plan, after->plan, change);
     struct learning *learning = learning_now(class, buffer);
     if (learning)
         learning_rebase(learning, before->plan, after->plan, stay < 1);

@@ -23,7 +23,7 @@
  * the machine has changed: a virtual machine's processors were moved apart (8 to 12 times), a link
  * has slowed. A ring of shm that has not grown yet takes 2.8 times as long as the large one. */
 #define CHANGED 4
-/* A job's first messages meet new memory and small rings. */
+/* A job's first messages go to new memory and small rings. */
 #define CHANGE_AFTER_NS UINT64_C(50000000)
 /* Each may move a plan some times until a promise is kept, and plans move MOVES_MOST times. */
 #define CHANGES_MOST 32

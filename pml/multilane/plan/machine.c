@@ -261,7 +261,7 @@ void node_costs_publish(void)
     (void) node_record_send("node", &node.record, sizeof(node.record));
 }
 
-void node_costs_meet(ompi_proc_t *const *procs, size_t count)
+void node_costs_find_first(ompi_proc_t *const *procs, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         opal_process_name_t name = procs[i]->super.proc_name;

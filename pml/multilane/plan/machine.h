@@ -54,7 +54,7 @@ const char *used_history_story(void);
 void node_costs_publish(void);
 
 /* Tells which processes there are, by which the first one of this node is found. */
-void node_costs_meet(ompi_proc_t *const *procs, size_t count);
+void node_costs_find_first(ompi_proc_t *const *procs, size_t count);
 
 /* A record of that name that the node's first process alone publishes. False: it has not, or it is
  * not known yet which that is. */

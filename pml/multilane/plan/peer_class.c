@@ -62,14 +62,14 @@ static void class_free(struct peer_class *class)
     }
     free(class->lanes);
     free(class->mixed);
-    free(class->seen);
+    free(class->observed);
     free(class->btls);
     free(class->flags);
     free(class);
 }
 
-/* Lanes are equal when the model is told the same of them: two peers may differ in what one BTL can
- * do toward them. */
+/* Lanes are equal when the model is given the same of them: two peers may differ in what one BTL
+ * can do toward them. */
 static bool class_equals(const struct peer_class *one, const struct peer_class *other)
 {
     size_t count = (size_t) class_lanes_described(one);
@@ -348,7 +348,7 @@ static bool mixed_describe(struct peer_class *class)
     return true;
 }
 
-/* What the model is told of the peer's lanes. */
+/* What the model is given of the peer's lanes. */
 static struct peer_class *class_describe(const struct peer *peer)
 {
     struct peer_class *class = calloc(1, sizeof(*class));
@@ -365,8 +365,8 @@ static struct peer_class *class_describe(const struct peer *peer)
     class->btls = calloc(count, sizeof(*class->btls));
     class->flags = calloc(count, sizeof(*class->flags));
     class->lanes = calloc(count, sizeof(*class->lanes));
-    class->seen = calloc(count, sizeof(*class->seen));
-    bool good = class->btls && class->flags && class->lanes && class->seen;
+    class->observed = calloc(count, sizeof(*class->observed));
+    bool good = class->btls && class->flags && class->lanes && class->observed;
     for (int i = 0; good && i < class->lane_count; i++) {
         const struct lane *lane = &peer->lanes[i];
         class->btls[i] = lane->btl;

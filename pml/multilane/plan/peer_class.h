@@ -42,7 +42,8 @@ struct planned {
 enum class_buffer {
     CLASS_CONTIGUOUS, /* in host memory, */
     CLASS_PACKED,     /* there in several pieces, */
-    CLASS_SYNC,       /* the same two, of a send that ends when its message has met its receive; */
+    CLASS_SYNC, /* the same two, of a send that ends when its message was matched with its receive;
+                 */
     CLASS_SYNC_PACKED,
     CLASS_LEAVING, /* contiguous in host memory, large, of a sender that may compute next, */
     CLASS_STREAM,  /* and while other messages to the peer are under way: contiguous, */
@@ -68,14 +69,14 @@ struct peer_class {
     enum profile_placement placement; /* of these peers */
     struct model_group group;         /* what all lanes carry together; bandwidth 0: not measured */
     uint8_t lane_count;
-    uint8_t control;              /* the lane for control messages */
-    bool has_device_lane;         /* which stands behind the others in what follows */
-    struct cost_line device_copy; /* between host and device */
-    mca_btl_base_module_t **btls; /* of the lanes, and */
-    uint32_t *flags;              /* what BML r2 made of their flags */
-    struct model_lane *lanes;     /* what the model was told of them, */
-    struct model_lane *mixed;     /* and for messages between host and device; null: the same */
-    struct lane_seen *seen;       /* and what peers that are gone have shown */
+    uint8_t control;                /* the lane for control messages */
+    bool has_device_lane;           /* which stands behind the others in what follows */
+    struct cost_line device_copy;   /* between host and device */
+    mca_btl_base_module_t **btls;   /* of the lanes, and */
+    uint32_t *flags;                /* what BML r2 made of their flags */
+    struct model_lane *lanes;       /* what the model was given of them, */
+    struct model_lane *mixed;       /* and for messages between host and device; null: the same */
+    struct lane_observed *observed; /* and what peers that are gone have shown */
     /* Null for device memory where there is no driver, and for those who leave where that makes no
      * difference. Release, with the component's lock held: another plan; acquire: class_planned. */
     struct planned *_Atomic planned[CLASS_BUFFERS];
@@ -118,7 +119,7 @@ static inline bool class_is_received(enum class_buffer buffer)
 
 /* Speeds that lanes have shown while they carried parts of messages, by stripe.c: by messages, and
  * by gets and puts. */
-struct lane_seen {
+struct lane_observed {
     double bytes_s[2]; /* the sum of so many peers' */
     uint32_t peers[2];
 };

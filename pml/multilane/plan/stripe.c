@@ -58,32 +58,32 @@ void stripe_init(struct lane *lane, const struct model_lane *attributes)
     speed_init(&lane->copy_speed, &attributes->cost[way]);
 }
 
-double stripe_seen_speed(const struct lane *lane, bool copies)
+double stripe_observed_speed(const struct lane *lane, bool copies)
 {
     const struct lane_speed *speed = copies ? &lane->copy_speed : &lane->speed;
     if (!copies && lane_measures(lane))
-        return lane_seen_bytes_s(lane);
+        return lane_observed_bytes_s(lane);
     return counter_read(&speed->measured_ns) ? (double) counter_read(&speed->bytes_s) : 0;
 }
 
 uint64_t stripe_carried(const struct lane *lane, bool copies)
 {
     const struct lane_speed *speed = copies ? &lane->copy_speed : &lane->speed;
-    return counter_read(!copies && lane_measures(lane) ? &speed->sent : &speed->seen);
+    return counter_read(!copies && lane_measures(lane) ? &speed->sent : &speed->confirmed);
 }
 
 /* Bytes that were written off and then reported would make it negative for a moment. */
 static uint64_t under_way(const struct lane_speed *speed)
 {
     uint64_t sent = counter_read(&speed->sent);
-    uint64_t gone = counter_read(&speed->seen) + counter_read(&speed->written_off);
+    uint64_t gone = counter_read(&speed->confirmed) + counter_read(&speed->written_off);
     return sent > gone ? sent - gone : 0;
 }
 
 void stripe_lane_lost(struct lane *lane)
 {
     struct lane_speed *speed = &lane->speed;
-    counter_set(&speed->written_off, counter_read(&speed->sent) - counter_read(&speed->seen));
+    counter_set(&speed->written_off, counter_read(&speed->sent) - counter_read(&speed->confirmed));
 }
 
 /* When would a piece that is sent now arrive? */
@@ -147,7 +147,7 @@ static void choice_weigh(struct choice *choice, int index, const struct lane_spe
 /* A lane that its BTL measures: until then by what is declared. */
 static double measured_bytes_s(const struct lane *lane)
 {
-    double bytes_s = lane_seen_bytes_s(lane);
+    double bytes_s = lane_observed_bytes_s(lane);
     return bytes_s > 0 ? bytes_s : (double) counter_read(&lane->speed.bytes_s);
 }
 
@@ -287,7 +287,7 @@ int stripe_choose_copy(struct lane *const *lanes, int count, size_t total, size_
 /* What is seen from here on says how fast it is. */
 static void since_now(struct lane_speed *speed)
 {
-    counter_set(&speed->since_bytes, counter_read(&speed->seen));
+    counter_set(&speed->since_bytes, counter_read(&speed->confirmed));
     counter_set(&speed->since_ns, clock_now_ns());
 }
 
@@ -310,7 +310,7 @@ void stripe_copying(struct lane *lane, size_t size)
 }
 
 /* `total` bytes have arrived since the lane exists. */
-static void speed_seen(struct lane_speed *speed, uint64_t total)
+static void speed_observed(struct lane_speed *speed, uint64_t total)
 {
     uint64_t now = clock_now_ns(), since = counter_read(&speed->since_ns);
     uint64_t bytes = total - counter_read(&speed->since_bytes);
@@ -334,18 +334,19 @@ static void speed_seen(struct lane_speed *speed, uint64_t total)
     counter_set(&speed->since_ns, now);
 }
 
-void stripe_seen(struct lane *lane, const struct wire_seen *seen)
+void stripe_received(struct lane *lane, const struct wire_received *received)
 {
     struct lane_speed *speed = &lane->speed;
-    if (seen->bytes > counter_read(&speed->sent) || seen->bytes < counter_read(&speed->seen))
+    if (received->bytes > counter_read(&speed->sent) ||
+        received->bytes < counter_read(&speed->confirmed))
         return; /* an old report, or impossible */
-    if (seen->bytes == counter_read(&speed->seen))
+    if (received->bytes == counter_read(&speed->confirmed))
         return;
-    counter_set(&speed->seen, seen->bytes);
-    uint64_t unseen = counter_read(&speed->sent) - seen->bytes;
-    if (OPAL_UNLIKELY(counter_read(&speed->written_off) > unseen)) /* some has come */
-        counter_set(&speed->written_off, unseen);
-    speed_seen(speed, seen->bytes);
+    counter_set(&speed->confirmed, received->bytes);
+    uint64_t unconfirmed = counter_read(&speed->sent) - received->bytes;
+    if (OPAL_UNLIKELY(counter_read(&speed->written_off) > unconfirmed)) /* some has come */
+        counter_set(&speed->written_off, unconfirmed);
+    speed_observed(speed, received->bytes);
 }
 
 void stripe_copied(struct lane *lane, size_t size)
@@ -353,13 +354,13 @@ void stripe_copied(struct lane *lane, size_t size)
     if (peer_lane_count(lane->peer) == 1)
         return;
     struct lane_speed *speed = &lane->copy_speed;
-    uint64_t seen = atomic_fetch_add_explicit(&speed->seen, size, memory_order_relaxed) + size;
+    uint64_t seen = atomic_fetch_add_explicit(&speed->confirmed, size, memory_order_relaxed) + size;
     if (OPAL_UNLIKELY(seen > counter_read(&speed->sent))) { /* it began when there was one lane */
         counter_set(&speed->sent, seen);
         since_now(speed);
         return;
     }
-    speed_seen(speed, seen);
+    speed_observed(speed, seen);
 }
 
 void stripe_copy_failed(struct lane *lane, size_t size)

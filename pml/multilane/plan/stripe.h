@@ -53,12 +53,12 @@ void stripe_copy_failed(struct lane *lane, size_t size);
 /* The lane had no room for the piece. */
 void stripe_not_copying(struct lane *lane, size_t size);
 
-/* WIRE_SEEN: the peer's count of striped bytes received on this lane. */
-void stripe_seen(struct lane *lane, const struct wire_seen *seen);
+/* WIRE_RECEIVED: the peer's count of striped bytes received on this lane. */
+void stripe_received(struct lane *lane, const struct wire_received *received);
 
 /* The speed that the lane has shown by messages, or by gets and puts; 0: it carried no part of any.
  */
-double stripe_seen_speed(const struct lane *lane, bool copies);
+double stripe_observed_speed(const struct lane *lane, bool copies);
 /* The bytes that it has carried, or was given where its BTL measures it. */
 uint64_t stripe_carried(const struct lane *lane, bool copies);
 

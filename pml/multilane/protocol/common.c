@@ -229,7 +229,7 @@ bool eager_in_place_extended(const struct outgoing *out, struct lane *lane)
     return true;
 }
 
-void told_of_bytes(void *owner, int status)
+void bytes_reported(void *owner, int status)
 {
     if (OPAL_LIKELY(status == OMPI_SUCCESS))
         send_request_step(owner);
@@ -237,12 +237,12 @@ void told_of_bytes(void *owner, int status)
         send_request_broke(owner);
 }
 
-void tell_of_bytes(struct lane *lane, uint8_t type, struct wire_handle receiver, uint64_t bytes,
-                   struct send_request *request)
+void bytes_report(struct lane *lane, uint8_t type, struct wire_handle receiver, uint64_t bytes,
+                  struct send_request *request)
 {
     struct wire_fin fin = {.receiver = receiver, .size = bytes};
     if (request)
-        control_send_owned(lane, type, &fin, sizeof(fin), 0, told_of_bytes, request);
+        control_send_owned(lane, type, &fin, sizeof(fin), 0, bytes_reported, request);
     else
         control_send(lane, type, &fin, sizeof(fin));
 }

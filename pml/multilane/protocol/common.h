@@ -44,11 +44,11 @@ int rndv_announce(struct send_request *request, struct lane *lane, const struct 
 
 /* Tells the receiver that so many bytes have come (WIRE_FIN) or will not come (WIRE_CANCEL). The
  * request, if it is not null, makes a step when that has left. */
-void tell_of_bytes(struct lane *lane, uint8_t type, struct wire_handle receiver, uint64_t bytes,
-                   struct send_request *request);
+void bytes_report(struct lane *lane, uint8_t type, struct wire_handle receiver, uint64_t bytes,
+                  struct send_request *request);
 
 /* That has left. */
-void told_of_bytes(void *request, int status);
+void bytes_reported(void *request, int status);
 
 /* A request's message never needs more than one lane's pieces of this many under way to keep the
  * lane busy; more would only take fragments from other messages. */

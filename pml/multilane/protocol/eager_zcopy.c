@@ -25,7 +25,7 @@ static size_t eager_zcopy_header(struct send_request *request, size_t offset, bo
     length += rest;
     if (offset == 0 && offer_is_made(request)) {
         struct wire_offer offer;
-        offer_tell(request, &offer);
+        offer_describe(request, &offer);
         memcpy((char *) bytes + length, &offer, sizeof(offer));
         ((struct wire_base *) bytes)->traits |= WIRE_OFFERED;
         length += sizeof(offer);

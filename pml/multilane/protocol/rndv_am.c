@@ -40,7 +40,7 @@ static int rndv_am_start(struct send_request *request)
     offer_make(request);
     if (!offer_is_made(request))
         return rndv_announce(request, lane, NULL, NULL);
-    offer_tell(request, &offer);
+    offer_describe(request, &offer);
     offer_leave(request, 0);
     struct wire_key key = {.address = offer.address, .length = sizeof(offer)};
     return rndv_announce(request, lane, &key, &offer);

@@ -125,7 +125,7 @@ static void rndv_both_ready(struct send_request *request, struct lane *lane,
     send_state_set(request, SEND_ANNOUNCED); /* the receiver has yet to say whether all is well */
     if (chunks_copy(lane, own->control, false, (char *) request->out.data, rtr->key.address,
                     rtr->size))
-        tell_of_bytes(lane, WIRE_FIN, rtr->receiver, rtr->size, NULL); /* until the ACK */
+        bytes_report(lane, WIRE_FIN, rtr->receiver, rtr->size, NULL); /* until the ACK */
     send_request_step(request);
 }
 

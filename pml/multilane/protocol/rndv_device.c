@@ -37,7 +37,7 @@ static void rndv_device_put_finish(struct transfer *transfer, int status)
     }
     /* Relaxed: the steps order. */
     atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
-    tell_of_bytes(peer_control_lane(request->out.peer), WIRE_FIN, request->receiver, end, request);
+    bytes_report(peer_control_lane(request->out.peer), WIRE_FIN, request->receiver, end, request);
     send_request_step(request);
 }
 

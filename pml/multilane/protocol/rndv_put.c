@@ -40,7 +40,7 @@ static const struct route *put_route(const struct recv_request *request)
 static bool rndv_put_offer(struct recv_request *request, char *place, const struct arrival *arrival)
 {
     const uint32_t access = MCA_BTL_REG_FLAG_LOCAL_WRITE | MCA_BTL_REG_FLAG_REMOTE_WRITE;
-    peer_meet_links(recv_request_peer(request));
+    peer_check_links(recv_request_peer(request));
     const struct route *route = put_route(request);
     struct lane *lane = arrival->lane;
     if (route)
@@ -92,7 +92,7 @@ static void fin_send(struct send_request *request, struct rma_lane *used)
     /* Relaxed: the steps order. */
     atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
     control_send_owned(used->lane, request->is_summed ? WIRE_FIN_SUMMED : WIRE_FIN, &fin,
-                       request->is_summed ? sizeof(fin) : sizeof(fin.fin), 0, told_of_bytes,
+                       request->is_summed ? sizeof(fin) : sizeof(fin.fin), 0, bytes_reported,
                        request);
 }
 
@@ -118,7 +118,7 @@ static int rndv_put_piece(struct transfer *transfer, size_t offset, size_t *size
     if (offset + *size == transfer->end)
         fin_send(request, used);
     else if (OPAL_UNLIKELY(request->is_summed))
-        tell_of_bytes(used->lane, WIRE_SO_FAR, request->receiver, offset + *size, NULL);
+        bytes_report(used->lane, WIRE_SO_FAR, request->receiver, offset + *size, NULL);
     return rc;
 }
 

@@ -106,8 +106,8 @@ static int rndv_staged_piece(struct transfer *transfer, size_t offset, size_t *s
 /* Tells the receiver how many bytes will not come; else it would wait for ever. */
 static void rndv_staged_cancel(struct send_request *request)
 {
-    tell_of_bytes(peer_control_lane(request->out.peer), WIRE_CANCEL, request->receiver,
-                  atomic_load_explicit(&request->unsent, memory_order_relaxed), NULL);
+    bytes_report(peer_control_lane(request->out.peer), WIRE_CANCEL, request->receiver,
+                 atomic_load_explicit(&request->unsent, memory_order_relaxed), NULL);
     request->base.req_base.req_ompi.req_status.MPI_ERROR = MPI_ERR_OTHER;
     send_request_step(request);
 }

@@ -178,13 +178,13 @@ static struct plan_use measured_use(const struct plan_input *input, const struct
 /* --- the table -------------------------------------------------------------------------------- */
 
 /* What a lane has shown while it carried parts of messages, beside the last of its ranges. */
-static double seen_at(const void *of, int lane, enum model_way way, uint32_t range)
+static double observed_at(const void *of, int lane, enum model_way way, uint32_t range)
 {
     const struct peer_class *class = of;
-    const struct lane_seen *seen = &class->seen[lane];
+    const struct lane_observed *observed = &class->observed[lane];
     bool copies = way != MODEL_BY_SEND;
-    return seen->peers[copies] && range + 1 == class->lanes[lane].cost[way].range_count
-               ? seen->bytes_s[copies] / seen->peers[copies]
+    return observed->peers[copies] && range + 1 == class->lanes[lane].cost[way].range_count
+               ? observed->bytes_s[copies] / observed->peers[copies]
                : 0;
 }
 
@@ -312,7 +312,7 @@ static void print_text(FILE *file)
         fputc('\n', file);
         class_plan_input(class, CLASS_CONTIGUOUS, &input);
         input.lane_count = (uint32_t) class_lanes_described(class);
-        plan_lanes_print(file, &input, seen_at, class, "  ");
+        plan_lanes_print(file, &input, observed_at, class, "  ");
         for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
             if (!class_shows(class, (enum class_buffer) buffer))
                 continue;
@@ -390,7 +390,7 @@ static void print_json_range(FILE *file, const struct peer_class *class, int ind
 {
     const struct model_lane *lane = &class->lanes[index];
     const struct model_lane_range *range = &lane->cost[way].ranges[number];
-    double seen_bytes_s = seen_at(class, index, (enum model_way) way, number);
+    double observed_bytes_s = observed_at(class, index, (enum model_way) way, number);
     struct cost_line registration = model_registration(lane, range, around);
     fprintf(file,
             "{\"lane\": %s, \"way\": \"%s\", \"last\": %" PRIu64
@@ -399,8 +399,8 @@ static void print_json_range(FILE *file, const struct peer_class *class, int ind
             json_text(lane->name).text, model_way_name((enum model_way) way), range->largest_bytes,
             range->latency_s, range->overhead_send_s, range->overhead_receive_s,
             json_real(range->bandwidth_bytes_s).text);
-    if (seen_bytes_s > 0)
-        fprintf(file, ", \"seen_bytes_s\": %.9g", seen_bytes_s);
+    if (observed_bytes_s > 0)
+        fprintf(file, ", \"seen_bytes_s\": %.9g", observed_bytes_s);
     fprintf(file, ", \"reg_cost_s\": %.9g, \"reg_growth_s_byte\": %.9g, \"given_by\": {",
             registration.fixed_s, registration.growth_s_byte);
     for (int i = 0; i < MODEL_ATTRIBUTES; i++)

@@ -60,7 +60,7 @@ static void waits_fill(uint64_t now)
     for (struct wait_story *story = wait_stories.first; story; story = story->next) {
         story->published = own_page->wait_count < PAGE_WAITS;
         if (story->published)
-            wait_story_tell(story, now, &own_page->waits[own_page->wait_count++]);
+            wait_story_describe(story, now, &own_page->waits[own_page->wait_count++]);
     }
     finalize_fill(now);
 }
@@ -136,8 +136,8 @@ static bool is_busy(const struct lane *lane)
 {
     double unused;
     if (!lane->extension && btl_is_of_sockets(lane->btl))
-        return true; /* tcp does not tell */
-    return counter_read(&lane->copy_speed.sent) > counter_read(&lane->copy_speed.seen) ||
+        return true; /* tcp does not say */
+    return counter_read(&lane->copy_speed.sent) > counter_read(&lane->copy_speed.confirmed) ||
            lane_under_way(lane, 0, &unused) > 0;
 }
 
@@ -375,7 +375,7 @@ static void posted_fill(const struct mca_pml_comm_t *comm, const struct match_no
 static void unexpected_fill(const struct mca_pml_comm_t *comm, const struct match_node *node)
 {
     if (match_kind(node->source, node->tag) != 0)
-        return; /* under its exact key, so that it is told once */
+        return; /* under its exact key, so that it is reported once */
     struct page_message *row =
         message_row(own_page->unexpected, &own_page->unexpected_count, comm, node);
     if (row)
@@ -438,9 +438,9 @@ void page_fill(uint64_t now)
 
 #define REFRESH_NS UINT64_C(100000000)
 
-/* When the page was filled last. Relaxed: of threads that meet here one has the lock. */
+/* When the page was filled last. Relaxed: of threads that come here together one has the lock. */
 static _Atomic uint64_t filled_ns;
-static bool finalize_told;
+static bool finalize_reported;
 
 /* The rank's own part of what multilane-top --why says. */
 static void wait_say(const struct page_wait *wait, uint64_t now)
@@ -481,27 +481,27 @@ static void hangs_say(uint64_t now)
 {
     for (struct wait_story *story = wait_stories.first; story; story = story->next) {
         const struct page_wait *wait = wait_of(story->number);
-        if (!wait || story->told || !is_hang(story->since_ns, now))
+        if (!wait || story->is_reported || !is_hang(story->since_ns, now))
             continue;
-        story->told = true;
+        story->is_reported = true;
         wait_say(wait, now);
     }
     const struct page_wait *end = wait_of(PAGE_WAIT_FINALIZE);
-    if (end && !finalize_told && is_hang(end->since_ns, now)) {
-        finalize_told = true;
+    if (end && !finalize_reported && is_hang(end->since_ns, now)) {
+        finalize_reported = true;
         wait_say(end, now);
     }
 }
 
-/* What the wait was for when it was last told. With the lock held. */
-static struct page_wait told;
+/* What the wait was for when it was last described. With the lock held. */
+static struct page_wait described;
 
 static bool is_for_word(const struct wait_story *story)
 {
     return !story->requests && story->word;
 }
 
-/* Has all come, so that only what was told before says what it was for? */
+/* Has all come, so that only what was described before says what it was for? */
 static bool is_at_its_end(const struct wait_story *story, const struct page_wait *wait)
 {
     return wait->row_count == 0 || (is_for_word(story) && wait->rows[0].rank < 0);
@@ -511,7 +511,7 @@ static bool is_at_its_end(const struct wait_story *story, const struct page_wait
 static void wait_see(struct wait_story *story, uint64_t now)
 {
     if (is_for_word(story))
-        wait_story_tell(story, now, &told);
+        wait_story_describe(story, now, &described);
     else
         wait_story_number(story, now);
 }
@@ -523,10 +523,10 @@ static void waits_count(uint64_t before, uint64_t now)
         struct page_wait wait;
         if (!story->since_ns || story->since_ns >= now)
             continue;
-        wait_story_tell(story, now, &wait);
-        if (told.number != story->number || !is_at_its_end(story, &wait))
-            told = wait;
-        waited_add(&told, now - (story->since_ns > before ? story->since_ns : before));
+        wait_story_describe(story, now, &wait);
+        if (described.number != story->number || !is_at_its_end(story, &wait))
+            described = wait;
+        waited_add(&described, now - (story->since_ns > before ? story->since_ns : before));
     }
 }
 
@@ -534,7 +534,8 @@ static void waits_count(uint64_t before, uint64_t now)
  * The clock has ticks: between two there is nothing to do. */
 static void page_look(uint64_t now)
 {
-    static _Atomic uint64_t looked_ns; /* relaxed: of threads that meet here one has the lock */
+    static _Atomic uint64_t
+        looked_ns; /* relaxed: of threads that come here together one has the lock */
     struct wait_story *inner = opal_using_threads() ? NULL : wait_stories.first;
     if (inner && !inner->since_ns)
         wait_see(inner, now);
@@ -602,7 +603,7 @@ int page_keeper_begin(void)
     page_fill_identity();
     own_page_changed();
     own_page_round(own_page->started_ns);
-    finalize_told = false;
+    finalize_reported = false;
     waited_forget();
     waiting.look = page_look_now;
     return opal_progress_register_lp(page_progress);

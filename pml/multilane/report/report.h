@@ -78,7 +78,7 @@ void wait_rows_fill(const struct wait_story *story, struct page_wait *to);
 /* Describes a communicator. */
 void page_comm_of(const ompi_communicator_t *comm, struct page_comm *to);
 
-/* A number that tells communicators apart, alike in all their processes. */
+/* A number that distinguishes communicators, alike in all their processes. */
 uint32_t page_comm_number(const ompi_communicator_t *comm);
 
 /* The process of a rank; PAGE_ANY and what is no rank: any. */

@@ -37,7 +37,7 @@ uint32_t page_comm_number(const ompi_communicator_t *comm)
     return (uint32_t) (sub ^ sub >> 32) + (base == sub ? 0 : 31 * (uint32_t) (base ^ base >> 32));
 }
 
-/* Relaxed, both: what other threads move meanwhile is told next time. */
+/* Relaxed, both: what other threads move meanwhile is described next time. */
 static enum page_stage receive_stage(const struct recv_request *receive, uint64_t *left)
 {
     if (!recv_request_peer(receive))
@@ -67,7 +67,7 @@ static enum page_stage send_stage(const struct send_request *send, uint64_t *lef
                                                  : PAGE_MOVING;
 }
 
-static void pml_request_tell(const mca_pml_base_request_t *base, struct page_request *to)
+static void pml_request_describe(const mca_pml_base_request_t *base, struct page_request *to)
 {
     to->rank = base->req_peer;
     to->tag = base->req_tag;
@@ -84,7 +84,7 @@ static void pml_request_tell(const mca_pml_base_request_t *base, struct page_req
     }
 }
 
-static void other_request_tell(const ompi_request_t *request, struct page_request *to)
+static void other_request_describe(const ompi_request_t *request, struct page_request *to)
 {
     to->kind = PAGE_OTHER;
     to->rank = to->tag = PAGE_ANY;
@@ -96,8 +96,8 @@ static void other_request_tell(const ompi_request_t *request, struct page_reques
 }
 
 /* A wait for a message without a request. */
-static void message_tell(const ompi_communicator_t *comm, int rank, int tag,
-                         enum page_request_kind kind, struct page_wait *to)
+static void message_describe(const ompi_communicator_t *comm, int rank, int tag,
+                             enum page_request_kind kind, struct page_wait *to)
 {
     struct page_request *row = &to->rows[to->row_count++];
     *row = (struct page_request){.kind = kind, .stage = PAGE_UNMATCHED, .rank = rank, .tag = tag};
@@ -107,14 +107,14 @@ static void message_tell(const ompi_communicator_t *comm, int rank, int tag,
 }
 
 /* As a receive from the process that has not come. */
-static void word_tell(const struct multilane_wait *word, struct page_wait *to)
+static void word_describe(const struct multilane_wait *word, struct page_wait *to)
 {
-    message_tell(word->comm, word->missing(word->with), word->tag, PAGE_RECEIVE, to);
+    message_describe(word->comm, word->missing(word->with), word->tag, PAGE_RECEIVE, to);
     to->rows[0].collective = (uint8_t) compat_collective_of_tag(word->tag);
 }
 
 /* The requests that are not complete. */
-static void requests_tell(ompi_request_t **requests, size_t count, struct page_wait *to)
+static void requests_describe(ompi_request_t **requests, size_t count, struct page_wait *to)
 {
     for (size_t i = 0; i < count; i++) {
         const ompi_request_t *request = requests[i];
@@ -126,9 +126,9 @@ static void requests_tell(ompi_request_t **requests, size_t count, struct page_w
         struct page_request *row = &to->rows[to->row_count++];
         memset(row, 0, sizeof(*row));
         if (request->req_type == OMPI_REQUEST_PML)
-            pml_request_tell((const mca_pml_base_request_t *) request, row);
+            pml_request_describe((const mca_pml_base_request_t *) request, row);
         else
-            other_request_tell(request, row);
+            other_request_describe(request, row);
     }
 }
 
@@ -136,11 +136,11 @@ void wait_rows_fill(const struct wait_story *story, struct page_wait *to)
 {
     to->row_count = to->outstanding = to->reserved = 0;
     if (story->requests)
-        requests_tell(story->requests, story->count, to);
+        requests_describe(story->requests, story->count, to);
     else if (story->word)
-        word_tell(story->word, to);
+        word_describe(story->word, to);
     else
-        message_tell(story->comm, story->source, story->tag, PAGE_PROBING, to);
+        message_describe(story->comm, story->source, story->tag, PAGE_PROBING, to);
 }
 
 /* --- for how long, in sum --------------------------------------------------------------------- */

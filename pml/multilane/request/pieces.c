@@ -67,10 +67,10 @@ void offer_make(struct send_request *request)
     offer_begin(word_of(offer), offer->tag);
 }
 
-void offer_tell(const struct send_request *request, struct wire_offer *told)
+void offer_describe(const struct send_request *request, struct wire_offer *to)
 {
     const struct send_offer *offer = &request->offer;
-    *told = (struct wire_offer){
+    *to = (struct wire_offer){
         .address = (uintptr_t) request->out.data, .line = offer->line, .tag = offer->tag};
 }
 

@@ -21,8 +21,8 @@ static inline bool offer_is_made(const struct send_request *request)
     return request->offer.control;
 }
 
-/* What the receiver is told of it. */
-void offer_tell(const struct send_request *request, struct wire_offer *told);
+/* What the receiver is sent of it. */
+void offer_describe(const struct send_request *request, struct wire_offer *to);
 
 /* The bytes from `offset` on may be taken. After that only offer_resume says who moves them. */
 void offer_leave(struct send_request *request, size_t offset);

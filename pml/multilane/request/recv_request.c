@@ -224,7 +224,7 @@ static void recv_request_forget_offer(struct recv_request *request)
     biased_unlock(&peer->lock);
 }
 
-/* The message is complete: tells the sender, which times it. */
+/* The message is complete: sends word to the sender, which times it. */
 static __attribute__((noinline)) void timer_answer(struct recv_request *request)
 {
     struct wire_time time = {.timer = request->timer,
@@ -303,7 +303,7 @@ void recv_request_received(struct recv_request *request, size_t bytes)
     size_t before = atomic_fetch_add_explicit(&request->received, bytes, memory_order_acq_rel);
     if (before >= wanted || bytes < wanted - before)
         return;
-    seen_flush(recv_request_peer(request));
+    received_flush(recv_request_peer(request));
     if (OPAL_UNLIKELY(request->is_summed) && handle_is_set(request->handle)) /* else it is lost */
         recv_request_check(request);
     else
@@ -351,7 +351,7 @@ bool recv_request_promise(struct recv_request *request, const struct wire_fin *f
     return good;
 }
 
-static inline void recv_request_meet(struct recv_request *request, struct peer *peer,
+static inline void recv_request_bind(struct recv_request *request, struct peer *peer,
                                      const struct wire_match *match, size_t size)
 {
     mca_pml_base_request_t *base = &request->base.req_base;
@@ -388,7 +388,7 @@ static void match_record(const struct arrival *arrival)
 
 void recv_request_matched(struct recv_request *request, const struct arrival *arrival)
 {
-    recv_request_meet(request, arrival->peer, &arrival->match, arrival->size);
+    recv_request_bind(request, arrival->peer, &arrival->match, arrival->size);
     if (OPAL_UNLIKELY(own_events != NULL))
         match_record(arrival);
     request->sender = arrival->sender;
@@ -402,7 +402,7 @@ void recv_request_take_packed(struct recv_request *request, struct peer *peer,
                               size_t size)
 {
     struct iovec payload = {.iov_base = (void *) data, .iov_len = size};
-    recv_request_meet(request, peer, match, size);
+    recv_request_bind(request, peer, match, size);
     recv_request_write(request, 0, &payload, 1);
     recv_request_complete(request);
 }

@@ -158,7 +158,7 @@ extern __attribute__((visibility("hidden"))) void (*recv_request_write)(
 void recv_requests_check(void);
 /* So many more bytes have arrived; completes the receive with the last ones. */
 void recv_request_received(struct recv_request *request, size_t bytes);
-/* All bytes have arrived: tells the sender, if it expects that, and completes. */
+/* All bytes have arrived: sends word to the sender, if it expects that, and completes. */
 void recv_request_finish(struct recv_request *request);
 void recv_request_complete(struct recv_request *request);
 /* Ends a receive without a message, with an MPI error class. No thread copies to it. */
@@ -186,7 +186,7 @@ void recv_request_ask(struct recv_request *request);
 /* The same on a given lane, which must not be overtaken. */
 void recv_request_ask_on(struct recv_request *request, struct lane *lane);
 /* Makes the handle by which the sender answers. False: no memory; the receive has ended with an
- * error, and the sender was told. */
+ * error, and the sender knows it. */
 bool recv_request_can_answer(struct recv_request *request);
 /* Sends an RTR. The receive may have ended as for recv_request_can_answer. */
 void recv_request_send_rtr(struct recv_request *request, struct lane *lane, uint32_t method,

@@ -83,7 +83,7 @@ void wait_story_end_locked(struct wait_story *story)
     OPAL_THREAD_UNLOCK(&wait_stories.lock);
 }
 
-void wait_story_tell(struct wait_story *story, uint64_t now, struct page_wait *to)
+void wait_story_describe(struct wait_story *story, uint64_t now, struct page_wait *to)
 {
     if (!story->number)
         wait_story_number(story, now);

@@ -14,7 +14,7 @@
 #include "multilane/page.h"
 #include "multilane/service.h"
 
-/* What a thread waits for, so that others can be told: the page of this process, and
+/* What a thread waits for, for others to read: the page of this process, and
  * pml_multilane_hang_s; and so that it may sleep (lane/waiting.h). A wait begins a story once it
  * has become long, and ends it.
  *
@@ -24,7 +24,7 @@
  *     wait_story_end(&story);
  *
  * Without threads that is some stores at each end. What the requests are is looked up when the
- * story is told, from progress, which runs inside the wait. With threads another one may make
+ * story is described, from progress, which runs inside the wait. With threads another one may make
  * progress while the waiter frees its requests, so the waiter writes down at the start what it
  * waits for. */
 
@@ -39,7 +39,7 @@ struct wait_story {
     int source, tag;
     uint64_t since_ns; /* 0: no progress has seen it yet */
     uint64_t number;   /* of the process's waits; 0 as above */
-    bool told;         /* said to the user, by pml_multilane_hang_s */
+    bool is_reported;  /* said to the user, by pml_multilane_hang_s */
     bool published;    /* it is in the page */
     bool is_written;   /* in `rows`, by the waiter, as there are threads */
     struct page_wait rows;
@@ -77,7 +77,7 @@ static inline void wait_story_start(struct wait_story *story)
     waits_begin();
     story->since_ns = 0;
     story->number = 0;
-    story->told = story->published = story->is_written = false;
+    story->is_reported = story->published = story->is_written = false;
     if (OPAL_UNLIKELY(opal_using_threads())) {
         wait_story_begin_locked(story);
         return;
@@ -131,9 +131,9 @@ static inline void wait_story_end(struct wait_story *story)
     wait_stories.first = story->next;
 }
 
-/* For those who tell, with the lock held: notes that the story is seen at this time, and fills
+/* With the lock held: remembers that progress has seen the story at this time, and fills
  * `to`. */
-void wait_story_tell(struct wait_story *story, uint64_t now, struct page_wait *to);
+void wait_story_describe(struct wait_story *story, uint64_t now, struct page_wait *to);
 
 struct send_request;
 

@@ -75,7 +75,7 @@ struct send_request {
     _Alignas(8) unsigned char own[SEND_OWN_BYTES];
     bool counted;      /* see work_begins_for */
     bool is_under_way; /* counted by its peer */
-    bool is_summed;    /* its RTS has told of a sum: */
+    bool is_summed;    /* its RTS has announced a sum: */
     uint32_t sum;
     size_t summed;           /* bytes that it is of, so far */
     _Atomic bool is_putting; /* see send_request_ready */
@@ -194,7 +194,7 @@ static inline void outgoing_look(struct outgoing *out)
         return;
     memory_look(first, &out->memory);
     if (OPAL_UNLIKELY(out->memory.kind != MEMORY_HOST))
-        peer_meet_device(out->peer, &out->memory);
+        peer_use_device(out->peer, &out->memory);
     else if (datatype_is_contiguous(out->datatype, out->count))
         out->data = first;
 }

@@ -284,7 +284,7 @@ static int send_request_prepare(struct send_request *request, bool leaves)
 int send_request_start(struct send_request *request, bool is_numbered, bool leaves)
 {
     send_request_begin(request);
-    peer_meet_network(request->out.peer, request->out.size);
+    peer_check_network(request->out.peer, request->out.size);
     if (OPAL_UNLIKELY(peer_is_lost(request->out.peer))) {
         send_request_fail(request, COMPAT_ERR_PROC_FAILED);
         return OMPI_SUCCESS;

@@ -8,7 +8,7 @@
 
 /* The queue of each peer: messages that wait for room at the receiver (flow.h) or on a lane. */
 
-/* A peer is met: starts with the units that it has promised. */
+/* A peer is contacted: starts with the units that it has promised. */
 void send_queue_begin(struct peer *peer, uint32_t promised);
 
 /* Does a message to this peer wait? Relaxed: sending past it is harmless, order comes from the

@@ -41,7 +41,7 @@ enum wire_type {
     WIRE_DATA,       /* a piece of a message, after RTR */
     WIRE_FIN,        /* a put of so many bytes is complete */
     WIRE_ACK,        /* the receiver has the message (or the part of it that it wanted) */
-    WIRE_SEEN,       /* so many striped bytes have come on this lane */
+    WIRE_RECEIVED,   /* so many striped bytes have come on this lane */
     WIRE_NACK,       /* the receiver refuses the message: its communicator was revoked */
     WIRE_LANE,       /* the index of this lane at the sender */
     WIRE_ALIVE,      /* this lane is alive */
@@ -49,7 +49,7 @@ enum wire_type {
     WIRE_CANCEL,     /* so many bytes will not come */
     WIRE_GONE,       /* the sender counts the receiver as lost and takes nothing from it any more */
     WIRE_CREDIT,     /* new limits of flow control (flow.h) */
-    WIRE_NOTE,       /* what the two ends of a broken lane tell each other (struct wire_note) */
+    WIRE_FENCE,      /* between the two ends of a broken lane (struct wire_fence) */
     WIRE_TIME,       /* a timed message is complete at the receiver */
     WIRE_PAGE_ASK,   /* send your page (multilane/page.h), as a tool wants it of all */
     WIRE_PAGE,       /* a block of it */
@@ -135,7 +135,7 @@ struct wire_key {
 };
 
 struct wire_lane_key {
-    uint16_t lane;   /* its index at the sender, as told by WIRE_LANE */
+    uint16_t lane;   /* its index at the sender, as sent by WIRE_LANE */
     uint16_t length; /* of the key that follows */
 };
 
@@ -201,7 +201,7 @@ struct wire_time {
     uint32_t reserved;
 };
 
-struct wire_seen {
+struct wire_received {
     uint64_t bytes; /* all striped bytes since the lane exists */
 };
 
@@ -215,7 +215,7 @@ struct wire_ask { /* also the body of WIRE_ALIVE: which question it answers */
 };
 
 /* See fence_ask in multilane/extension.h. */
-struct wire_note {
+struct wire_fence {
     uint32_t length;
     uint32_t reserved;
     unsigned char bytes[64];

@@ -199,8 +199,8 @@ for scenario in cut-and-repair cut-threads all-cut; do
 done
 beside check "${prefix}rails.failover.3-rails" rails_failover $rails_times cut --rails 400,800,800
 beside check "${prefix}rails.failover.only-rail" rails_failover $rails_times all-cut --rails 800
-beside check "${prefix}rails.failover.return-unmet" rails_return 800 silence unmet
-beside check "${prefix}rails.failover.return-unmet-cut" rails_return 800,800 cut unmet
+beside check "${prefix}rails.failover.return-uncontacted" rails_return 800 silence uncontacted
+beside check "${prefix}rails.failover.return-uncontacted-cut" rails_return 800,800 cut uncontacted
 beside check "${prefix}rails.failover.slow-peer" rails_failover 1 slow-peer
 
 # Processes compute three times as long as a peer may be silent, and wires are cut: no process is lost but
