@@ -11,7 +11,7 @@ multilane_sources = \
 	pml/multilane/base/counter.h \
 	pml/multilane/base/datatype.c pml/multilane/base/datatype.h \
 	pml/multilane/base/handle.c pml/multilane/base/handle.h \
-	pml/multilane/base/multilane.c pml/multilane/base/multilane.h \
+	pml/multilane/base/multilane.h \
 	pml/multilane/base/offer_word.h \
 	pml/multilane/base/own_page.c pml/multilane/base/own_page.h \
 	pml/multilane/base/parameters.c pml/multilane/base/parameters.h \
@@ -22,13 +22,14 @@ multilane_sources = \
 	pml/multilane/lane/summed.c pml/multilane/lane/summed.h \
 	pml/multilane/lane/transfer.c pml/multilane/lane/transfer.h \
 	pml/multilane/peer/peer.c pml/multilane/peer/peer.h \
-	pml/multilane/plan/attributes.c pml/multilane/plan/attributes.h \
-	pml/multilane/plan/device_costs.c pml/multilane/plan/device_costs.h \
+	pml/multilane/plan/attributes.c \
+	pml/multilane/plan/costs.h \
+	pml/multilane/plan/device_costs.c \
 	pml/multilane/plan/learned_plan.c \
 	pml/multilane/plan/learning.c pml/multilane/plan/learning.h \
 	pml/multilane/plan/peer_class.c pml/multilane/plan/peer_class.h \
 	pml/multilane/plan/stripe.c pml/multilane/plan/stripe.h \
-	pml/multilane/plan/machine.c pml/multilane/plan/machine.h \
+	pml/multilane/plan/machine.c \
 	pml/multilane/contact/contact.c pml/multilane/contact/contact.h \
 	pml/multilane/contact/peer_lanes.c pml/multilane/contact/peer_lanes.h \
 	pml/multilane/lane/waiting.c pml/multilane/lane/waiting.h \
@@ -37,17 +38,18 @@ multilane_sources = \
 	pml/multilane/match/comm.c pml/multilane/match/comm.h \
 	pml/multilane/match/inbound.c pml/multilane/match/inbound.h \
 	pml/multilane/match/match.c pml/multilane/match/match.h \
-	pml/multilane/memory/device_ends.c pml/multilane/memory/device_ends.h \
+	pml/multilane/memory/device.h \
+	pml/multilane/memory/device_ends.c \
 	pml/multilane/memory/rma.c pml/multilane/memory/rma.h \
-	pml/multilane/memory/staging.c pml/multilane/memory/staging.h \
-	pml/multilane/memory/view.c pml/multilane/memory/view.h \
-	pml/multilane/request/taking.c pml/multilane/request/taking.h \
+	pml/multilane/memory/staging.c \
+	pml/multilane/memory/view.c \
+	pml/multilane/request/taking.c \
 	pml/multilane/request/pieces.c pml/multilane/request/pieces.h \
 	pml/multilane/request/recv_request.c pml/multilane/request/recv_request.h \
 	pml/multilane/request/request.c pml/multilane/request/request.h \
 	pml/multilane/request/timer.c pml/multilane/request/timer.h \
 	pml/multilane/request/send_request.c pml/multilane/request/send_request.h \
-	pml/multilane/request/send_start.c pml/multilane/request/send_start.h \
+	pml/multilane/request/send_start.c \
 	pml/multilane/protocol/common.c pml/multilane/protocol/common.h \
 	pml/multilane/protocol/eager_copy.c \
 	pml/multilane/protocol/eager_short.c \
@@ -59,15 +61,14 @@ multilane_sources = \
 	pml/multilane/protocol/rndv_put.c \
 	pml/multilane/protocol/rndv_staged.c \
 	pml/multilane/protocol/table.c \
-	pml/multilane/join/order.c pml/multilane/join/order.h \
+	pml/multilane/join/order.c \
 	pml/multilane/join/posting.c pml/multilane/join/posting.h \
 	pml/multilane/liveness/drain.c \
-	pml/multilane/liveness/faults.h \
 	pml/multilane/liveness/liveness.c pml/multilane/liveness/liveness.h \
 	pml/multilane/liveness/lost.c \
 	pml/multilane/liveness/watch.c \
 	pml/multilane/liveness/wrong.c \
-	pml/multilane/liveness/worse.c pml/multilane/liveness/worse.h \
+	pml/multilane/liveness/worse.c \
 	pml/multilane/report/calibrate_hook.c pml/multilane/report/report.h \
 	pml/multilane/report/shown.c \
 	pml/multilane/report/explain.c \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stands in for pml/multilane/liveness/errors.c in the fuzzer's build: a failed lane does not end
  * the job, so that the fuzzer can go on. */
-#include "liveness/faults.h"
+#include "liveness/liveness.h"
 
 #include "errors_standin.h"
 #include "lane/lane.h"

@@ -12,7 +12,7 @@
 
 #include "lanes_standin.h"
 #include "report/report.h"
-#include "plan/machine.h"
+#include "plan/costs.h"
 #include "base/parameters.h"
 #include "plan/learning.h"
 #include "plan/peer_class.h"

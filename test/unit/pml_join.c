@@ -8,7 +8,7 @@
 #include "common/compat/btl.h"
 #include "entry/calls.h"
 #include "job_standin.h"
-#include "join/order.h"
+#include "join/posting.h"
 
 #define TAG 5
 

@@ -9,7 +9,7 @@
 
 #include "lanes_standin.h"
 #include "base/parameters.h"
-#include "plan/attributes.h"
+#include "plan/costs.h"
 #include "plan/peer_class.h"
 #include "contact/peer_lanes.h"
 

@@ -9,9 +9,9 @@
 
 #include "base/offer_word.h"
 #include "job_standin.h"
-#include "liveness/faults.h"
+#include "liveness/liveness.h"
 #include "progress_standin.h"
-#include "request/taking.h"
+#include "request/pieces.h"
 
 #define TAG  5
 #define SIZE ((size_t) 8192)

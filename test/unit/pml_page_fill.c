@@ -12,7 +12,7 @@
 #include "lanes_standin.h"
 #include "plan/peer_class.h"
 #include "contact/peer_lanes.h"
-#include "liveness/faults.h"
+#include "liveness/liveness.h"
 #include "report/report.h"
 #include "request/request.h"
 

@@ -12,7 +12,7 @@
 #include "base/parameters.h"
 #include "plan/peer_class.h"
 #include "contact/peer_lanes.h"
-#include "plan/machine.h"
+#include "plan/costs.h"
 #include "report/report.h"
 #include "tools/lane/profile_write.h"
 

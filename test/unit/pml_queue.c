@@ -7,9 +7,9 @@
 
 #include "entry/calls.h"
 #include "job_standin.h"
-#include "liveness/faults.h"
+#include "liveness/liveness.h"
 #include "progress_standin.h"
-#include "request/send_start.h"
+#include "request/send_request.h"
 
 #define TAG        5
 #define WINDOW     120

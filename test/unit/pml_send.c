@@ -10,7 +10,7 @@
 #include "contact/peer_lanes.h"
 #include "progress_standin.h"
 #include "protocol/common.h"
-#include "request/send_start.h"
+#include "request/send_request.h"
 
 static ompi_communicator_t communicator;
 static struct mca_pml_comm_t comm = {.ompi = &communicator};

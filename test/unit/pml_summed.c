@@ -12,7 +12,7 @@
 #include "lane/lane.h"
 #include "lane/summed.h"
 #include "lanes_standin.h"
-#include "liveness/faults.h"
+#include "liveness/liveness.h"
 #include "progress_standin.h"
 
 #define BYTES  1000

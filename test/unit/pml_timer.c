@@ -12,7 +12,7 @@
 #include "job_standin.h"
 #include "plan/learning.h"
 #include "plan/peer_class.h"
-#include "plan/machine.h"
+#include "plan/costs.h"
 
 #define TAG    5
 #define WINDOW (1 << 24)

@@ -10,7 +10,6 @@
 #include "base/own_page.h"
 #include "base/parameters.h"
 #include "lanes_standin.h"
-#include "liveness/faults.h"
 #include "liveness/liveness.h"
 #include "progress_standin.h"
 

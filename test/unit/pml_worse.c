@@ -9,8 +9,7 @@
 
 #include "contact/peer_lanes.h"
 #include "lanes_standin.h"
-#include "liveness/faults.h"
-#include "liveness/worse.h"
+#include "liveness/liveness.h"
 #include "plan/peer_class.h"
 
 #define SECOND UINT64_C(1000000000)

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of parameters, and what each may be. */
+/* The table of parameters, and what each may be; and the state that all parts share. */
 #include "base/parameters.h"
+
+#include "base/multilane.h"
 
 #include "common/lane/attr.h"
 #include "common/memory/kernels.h"
 #include "common/model/number.h"
 
 #define UNEXPECTED_MAX_DEFAULT (UINT64_C(256) << 20) /* what the text below says */
+
+struct multilane multilane;
 
 struct parameters parameters = {
     .protocol = "auto",

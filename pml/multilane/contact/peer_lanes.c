@@ -18,7 +18,7 @@
 #include "base/own_page.h"
 #include "lane/lane.h"
 #include "lane/summed.h"
-#include "plan/attributes.h"
+#include "plan/costs.h"
 #include "plan/learning.h"
 #include "contact/peer_lanes.h"
 #include "plan/peer_class.h"

@@ -5,7 +5,7 @@
 
 #include "common/memory/memory.h"
 #include "peer/peer.h"
-#include "plan/device_costs.h"
+#include "plan/costs.h"
 
 /* Publishes a record at each lane that can (publish of the extension), and reads that of a process;
  * 0: nothing.

@@ -5,15 +5,13 @@
 #include <string.h>
 
 #include "delivery/control.h"
-#include "join/order.h"
 #include "join/posting.h"
-#include "liveness/faults.h"
 #include "liveness/liveness.h"
 #include "match/inbound.h"
 #include "contact/contact.h"
 #include "contact/peer_lanes.h"
 #include "plan/stripe.h"
-#include "request/send_start.h"
+#include "request/send_request.h"
 #include "request/timer.h"
 #include "lane/lane.h"
 #include "lane/summed.h"

@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "join/order.h"
+#include "join/posting.h"
 #include "base/multilane.h"
 #include "entry/calls.h"
 #include "match/inbound.h"

@@ -9,9 +9,9 @@
 
 #include "base/parameters.h"
 #include "common/lock/quiet_thread.h"
-#include "memory/staging.h"
+#include "memory/device.h"
 #include "lane/waiting.h"
-#include "liveness/faults.h"
+#include "liveness/liveness.h"
 #include "base/pending.h"
 #include "lane/lane.h"
 

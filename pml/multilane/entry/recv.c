@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "join/posting.h"
-#include "request/send_start.h"
 #include "match/inbound.h"
 #include "entry/calls.h"
 #include "request/recv_request.h"

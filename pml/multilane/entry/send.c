@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI's sends: describe the message, look up its plan, call its protocol. */
-#include "request/send_start.h"
 #include "base/pending.h"
 #include "common/ring/ring.h"
 #include "match/inbound.h"

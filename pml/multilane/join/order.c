@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Delivers each message in its turn, and joins those in parts. */
-#include "join/order.h"
 
 #include <stdlib.h>
 
 #include "join/posting.h"
 #include "delivery/control.h"
-#include "request/taking.h"
+#include "request/pieces.h"
 
 /* Work to do when no lock is held. */
 struct order_rest {

@@ -4,7 +4,7 @@
 
 #include "base/multilane.h"
 #include "base/pending.h"
-#include "request/taking.h"
+#include "request/pieces.h"
 #include "contact/peer_lanes.h"
 #include "plan/peer_class.h"
 

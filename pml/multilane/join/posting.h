@@ -1,9 +1,45 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Starts receives, and gives them their messages. */
+/* Messages and receives find each other: MPI's order, messages in parts, receives. */
 #ifndef MULTILANE_POSTING_H
 #define MULTILANE_POSTING_H
 
+#include "match/inbound.h"
 #include "request/recv_request.h"
+
+/* --- order.c ---------------------------------------------------------------------------------- */
+
+/* Keeps MPI's order of the messages of a peer over all lanes: delivers each in its turn, to its
+ * receive or to the unexpected queue. */
+
+/* Handles an arrived whole message or RTS, in any order. The caller owns the arrival, which is
+ * invalid on return. No lock is held. */
+void message_arrived(struct arrival *arrival);
+
+/* Moves the messages that came for this communicator before it was made. With the component's
+ * lock held. */
+void order_adopt_orphans(struct mca_pml_comm_t *comm);
+
+/* No lane overtakes another by so many messages. */
+#define EARLY_MAX (1 << 24)
+
+/* --- order.c: messages in parts
+ * ------------------------------------------------------------------------ */
+
+/* Joins the parts of eager messages. */
+
+/* Handles an arrived part, in any order. The caller owns the arrival. No lock is held. */
+void part_arrived(struct arrival *part);
+
+/* Is this a part of a message that has its receive? */
+bool part_is_awaited(struct peer *peer, uint32_t sequence);
+
+/* The peer is lost: ends the receives of messages with missing parts. No lock is held. */
+void assemblies_lost(struct peer *peer);
+
+/* Frees what waits for parts that never came, when MPI ends. */
+void assemblies_fini(void);
+
+/* --- posting.c -------------------------------------------------------------------------------- */
 
 /* Receives a matched message. One that its sender has announced it proposes to move in a way that
  * it has chosen without knowing the memory that it goes to, and says what its own is; the receiver

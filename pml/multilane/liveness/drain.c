@@ -2,7 +2,6 @@
 /* Empties lanes, and uses them again, as their user asks by a word beside the page
  * (DRAIN_FILE_NAME). Later messages go by other lanes, and what was given to the lane ends on it.
  * A lane that is the only one to a peer goes on toward that peer, with a sentence. */
-#include "liveness/faults.h"
 
 #include <stdatomic.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Handles failed lanes and lost peers. */
-#include "liveness/faults.h"
 
 #include <stdio.h>
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ends what waits for a lost peer; and the losses that the progress thread finds. */
-#include "liveness/faults.h"
+#include "liveness/liveness.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/pending.h"
 #include "base/protocol.h"
-#include "join/order.h"
+#include "join/posting.h"
 #include "request/recv_request.h"
-#include "request/send_start.h"
+#include "request/send_request.h"
 #include "lane/lane.h"
 
 /* Adds receives that wait for the peer to a list, linked by `next`. */

@@ -10,7 +10,6 @@
  *
  * A lane whose BTL must first try whether it leads to the peer is unproven, and carries nothing. If
  * it still is PROOF_NS after another lane carries, it is silent. */
-#include "liveness/faults.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,7 +21,6 @@
 #include "base/own_page.h"
 #include "contact/peer_lanes.h"
 #include "liveness/liveness.h"
-#include "liveness/worse.h"
 #include "match/comm.h"
 #include "contact/contact.h"
 

@@ -10,7 +10,6 @@
  * BEYOND_NS. It is named then. stripe.c weighs its speed anyhow; one so slow that the last pieces
  * of messages would wait for it goes to the reserve, which carries what no other lane can, and is
  * tried again later. */
-#include "liveness/worse.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +18,6 @@
 #include "base/own_page.h"
 #include "contact/peer_lanes.h"
 #include "liveness/liveness.h"
-#include "liveness/faults.h"
 #include "plan/peer_class.h"
 #include "plan/stripe.h"
 

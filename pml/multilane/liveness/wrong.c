@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Names lanes that bring wrong bytes; three messages in a minute take a lane out, at both ends. It
  * carries where no other one is up: what is wrong comes again. */
-#include "liveness/faults.h"
+#include "liveness/liveness.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -87,7 +87,7 @@ struct inbound {
     struct inbound *next_assembly;      /* in its bucket of the peer's assemblies */
     struct recv_request *receiver;
     uint32_t copying;        /* threads that copy bytes to the receiver */
-    struct offered *offered; /* what its sender offers; or null: request/taking.h */
+    struct offered *offered; /* what its sender offers; or null: request/taking.c */
     struct spans claimed;    /* bytes that have arrived or are being copied */
 };
 

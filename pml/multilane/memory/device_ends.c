@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Brings a message from device memory to host memory, where its protocol needs that, and received
  * pieces to device memory, through slots of host memory. */
-#include "memory/device_ends.h"
+#include "memory/device.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/device_costs.h"
+#include "plan/costs.h"
 
 /* Brings a message from device memory to host memory, where its protocol needs that. */
 

@@ -3,7 +3,7 @@
  *
  * Each stream has a queue: a started copy adds its slot at the tail, progress takes ended ones
  * from the head. Copies of one stream end in order, so progress tests only the head. */
-#include "memory/staging.h"
+#include "memory/device.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Turns datatypes into blocks, and blocks into few copies. */
-#include "memory/view.h"
+#include "memory/device.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Gathers the attributes of a lane, weakest source first: defaults and the BTL, measurements,
  * the user. */
-#include "plan/attributes.h"
+#include "plan/costs.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,8 +13,6 @@
 #include "common/lane/declared.h"
 #include "common/model/number.h"
 #include "lane/lane.h"
-#include "plan/device_costs.h"
-#include "plan/machine.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
 #include "common/lane/locality.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The page of measurements, and what plans take from it. */
-#include "plan/device_costs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +17,7 @@
 #include "base/parameters.h"
 #include "common/lock/clock.h"
 #include "common/memory/device_measure.h"
-#include "plan/machine.h"
+#include "plan/costs.h"
 
 #define DEVICES_MAX 32
 

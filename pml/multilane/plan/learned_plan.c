@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/parameters.h"
 #include "base/multilane.h"
-#include "plan/machine.h"
+#include "plan/costs.h"
 
 /* The way in use counts as so much of its time: another one must be 5 % shorter. */
 #define STAY 0.95

@@ -2,7 +2,7 @@
 /* The profile in use, the history of the node, and the costs measured at the start. Every process
  * reads the file itself: a few KiB, in the page cache after the first read; passing it on would
  * cost more. */
-#include "plan/machine.h"
+#include "plan/costs.h"
 
 #include <errno.h>
 #include <stdio.h>

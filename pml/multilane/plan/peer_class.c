@@ -6,10 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/attributes.h"
+#include "plan/costs.h"
 #include "common/memory/driver.h"
-#include "plan/device_costs.h"
-#include "plan/machine.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "request/pieces.h"
-#include "request/taking.h"
 
 static int rndv_am_piece(struct transfer *transfer, size_t offset, size_t *size)
 {

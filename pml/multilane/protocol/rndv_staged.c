@@ -8,7 +8,7 @@
  * The receiver does the same in the other direction (device_ends.c), and does not care what
  * memory the sender has: to it this is rndv-am. */
 
-#include "memory/view.h"
+#include "memory/device.h"
 #include "protocol/common.h"
 
 #include "request/pieces.h"

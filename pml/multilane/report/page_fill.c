@@ -12,7 +12,6 @@
 #include "common/compat/collective.h"
 #include "lane/lane.h"
 #include "liveness/liveness.h"
-#include "liveness/faults.h"
 #include "match/comm.h"
 #include "match/inbound.h"
 #include "plan/peer_class.h"

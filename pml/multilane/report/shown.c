@@ -14,8 +14,7 @@
 #include "common/lane/declared.h"
 #include "common/model/number.h"
 #include "lane/lane.h"
-#include "plan/attributes.h"
-#include "plan/machine.h"
+#include "plan/costs.h"
 #include "match/comm.h"
 
 typedef bool (*route_filter)(const struct peer_class *class, const struct route *route,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sends a message in pieces, one fragment each, and offers what no lane takes to its receiver; for
- * eager-zcopy and rndv-am. */
+ * eager-zcopy and rndv-am; and what a receiver takes. */
 #ifndef MULTILANE_PIECES_H
 #define MULTILANE_PIECES_H
 
+#include "request/recv_request.h"
 #include "request/send_request.h"
 
 /* The sender's end of a message whose rest the receiver may take (base/offer_word.h): a large
@@ -52,5 +53,23 @@ int piece_send(struct send_request *request, struct lane *lane, const void *head
  * first. `copy`: where the bytes from `offset` on lie, if not in the user's memory, else null. */
 int piece_send_data(struct send_request *request, struct transfer *transfer, const char *copy,
                     size_t offset, size_t *size);
+
+/* --- taking.c --------------------------------------------------------------------------------- */
+
+/* A receiver takes the rest of an offered message when nothing more comes: then its sender
+ * computes. */
+
+/* The message has its receive: from now on progress looks at it. With the peer's lock held. */
+void taking_begin(struct offered *offered);
+
+/* The sender of this receive's RTS offers all of it. Nothing is taken before taking_asked: a thread
+ * that takes may end the receive, and until the RTR is out another one works at it. Between the two
+ * the receive may have ended otherwise; then there is no such offer any more. No lock is held. */
+void taking_offered(struct recv_request *request, const struct wire_offer *offer);
+void taking_asked(struct peer *peer, struct recv_request *request, const struct wire_offer *offer);
+
+/* Brings the offered messages of this peer on, in a call that may be the last one for long: until
+ * they are there, or nothing comes and nothing can be taken. No lock is held. */
+void taking_drive(struct peer *peer);
 
 #endif

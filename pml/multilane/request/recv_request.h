@@ -10,7 +10,7 @@
 #include "match/inbound.h"
 #include "request/request.h"
 #include "base/protocol.h"
-#include "memory/device_ends.h"
+#include "memory/device.h"
 #include "base/pending.h"
 
 struct offered;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The start of a send, the queue of a peer, and the steps that the receiver or the user causes. */
-#include "request/send_start.h"
+#include "request/send_request.h"
 
 #include <string.h>
 
 #include "base/pending.h"
 #include "base/multilane.h"
-#include "memory/view.h"
+#include "memory/device.h"
 #include "contact/peer_lanes.h"
 #include "request/timer.h"
 #include "match/inbound.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* When a receiver takes the rest of a message, and how. */
-#include "request/taking.h"
+#include "request/pieces.h"
 
 #include <stdlib.h>
 
