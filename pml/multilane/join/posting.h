@@ -22,8 +22,7 @@ void order_adopt_orphans(struct mca_pml_comm_t *comm);
 /* No lane overtakes another by so many messages. */
 #define EARLY_MAX (1 << 24)
 
-/* --- order.c: messages in parts
- * ------------------------------------------------------------------------ */
+/* --- order.c: messages in parts --------------------------------------------------------------- */
 
 /* Joins the parts of eager messages. */
 

@@ -188,8 +188,7 @@ void schedule_fini(void)
     atomic_init(&schedule_first, NULL);
 }
 
-/* --- fences: messages between the two ends of a broken lane
- * ---------------------------------------------- */
+/* --- fences: messages between the two ends of a broken lane ----------------------------------- */
 
 _Static_assert(sizeof(((struct wire_fence *) 0)->bytes) == MULTILANE_FENCE_BYTES, "a message fits");
 

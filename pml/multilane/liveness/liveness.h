@@ -64,8 +64,7 @@ void lane_watch(struct lane *lane);
  * over, so what it carried may be lost. */
 bool lane_break(struct lane *lane, const char *what, const char *why);
 
-/* --- liveness.c: the list of peers for progress
- * ----------------------------------------------------------- */
+/* --- liveness.c: the list of peers for progress ----------------------------------------------- */
 
 /* Which peers progress has to look at, and the active time by which it judges lanes and peers.
  *
@@ -101,8 +100,7 @@ static inline bool schedule_has_begun(void)
     return atomic_load_explicit(&schedule_begun, memory_order_relaxed);
 }
 
-/* --- liveness.c: fences
- * ----------------------------------------------------------------------------------- */
+/* --- liveness.c: fences ----------------------------------------------------------------------- */
 
 /* Messages between the two ends of a broken lane, carried by another one: a fence needs the word of
  * the other end, which a lane that is cut cannot bring. */

@@ -72,8 +72,7 @@ bool used_profile_apply(enum profile_placement placement, struct model_lane *lan
 
 void used_profile_fini(void);
 
-/* --- machine.c: of earlier jobs
- * -------------------------------------------------------------------------- */
+/* --- machine.c: of earlier jobs --------------------------------------------------------------- */
 
 /* The history of this machine in this job: read at the start, written by the first process when it
  * ends. */
@@ -89,8 +88,7 @@ struct history *used_history_added(void);
 /* One line for reports. */
 const char *used_history_story(void);
 
-/* --- machine.c: by the first process on the node
- * --------------------------------------------------------- */
+/* --- machine.c: by the first process on the node ---------------------------------------------- */
 
 /* What messages inside this node cost: measured by the first process of the job on the node, and
  * read by the others. */
