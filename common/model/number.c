@@ -3,6 +3,7 @@
 #include "common/model/number.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <locale.h>
 #include <math.h>
 #include <stdarg.h>
@@ -64,32 +65,11 @@ static bool number_refuse(struct error_text *error, const char *text, const char
     return fail_with(error, "\"%.32s%s\" is not %s", text, cut ? "..." : "", wanted);
 }
 
-static const char *skip_digits(const char *text)
-{
-    while (isdigit((unsigned char) *text))
-        text++;
-    return text;
-}
-
-/* digits, a point among or beside them, an exponent; nothing else */
+/* Of what strtod takes nothing but decimal numbers: no sign in front, no space, no inf. */
 static bool is_decimal(const char *text)
 {
-    const char *whole_end = skip_digits(text);
-    const char *end = whole_end;
-    if (*end == '.')
-        end = skip_digits(end + 1);
-    if (end - text - (*whole_end == '.') < 1)
-        return false;
-    if (*end == 'e' || *end == 'E') {
-        end++;
-        if (*end == '+' || *end == '-')
-            end++;
-        const char *exponent = end;
-        end = skip_digits(end);
-        if (end == exponent)
-            return false;
-    }
-    return *end == 0;
+    return (isdigit((unsigned char) *text) || *text == '.') &&
+           text[strspn(text, "0123456789.eE+-")] == '\0';
 }
 
 /* strtod reads the locale's decimal point, and the program that we are loaded into may have set any
@@ -107,13 +87,12 @@ static void put_locale_point(const char *text, char *out, size_t out_size)
 bool number_parse_real(const char *text, double *value, struct error_text *error)
 {
     static const char wanted[] = "a number of 0 or more, such as 1.3e-6";
-    char local[NUMBER_CHARS_MAX + 16];
+    char local[NUMBER_CHARS_MAX + 16], *end;
     if (strlen(text) > NUMBER_CHARS_MAX || !is_decimal(text))
         return number_refuse(error, text, wanted);
     put_locale_point(text, local, sizeof local);
-    char *end;
     double read = strtod(local, &end);
-    if (*end)
+    if (end == local || *end)
         return number_refuse(error, text, wanted);
     if (!isfinite(read))
         return number_refuse(error, text, "a number that a double can hold");
@@ -124,17 +103,13 @@ bool number_parse_real(const char *text, double *value, struct error_text *error
 /* Digits only, no overflow; *end is what follows them. */
 static bool parse_digits(const char *text, uint64_t *value, const char **end)
 {
-    uint64_t read = 0;
-    const char *at = text;
-    for (; isdigit((unsigned char) *at); at++) {
-        uint64_t digit = (uint64_t) (*at - '0');
-        if (read > (UINT64_MAX - digit) / 10)
-            return false;
-        read = read * 10 + digit;
-    }
-    *value = read;
-    *end = at;
-    return at != text;
+    char *behind;
+    if (!isdigit((unsigned char) *text))
+        return false;
+    errno = 0;
+    *value = strtoull(text, &behind, 10);
+    *end = behind;
+    return errno == 0;
 }
 
 /* The shift of a suffix, 0 without one, below 0 for what is none. */

@@ -517,14 +517,10 @@ void explain_write(void)
     if (parameters.explain == 0 || (parameters.explain == 1 && multilane.me.vpid != 0))
         return;
     /* Numbers have a decimal point, whatever the program has set: JSON knows no comma. */
-    locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t) 0);
-    locale_t before = plain == (locale_t) 0 ? plain : uselocale(plain);
+    locale_t before = uselocale(newlocale(LC_ALL_MASK, "C", (locale_t) 0)); /* there is always */
     if (parameters.explain_file && *parameters.explain_file)
         print_to_file();
     else
         print_to_stderr();
-    if (plain != (locale_t) 0) {
-        uselocale(before);
-        freelocale(plain);
-    }
+    uselocale(before);
 }
