@@ -67,15 +67,8 @@ static inline int message_write(shm_peer_t *peer, opal_convertor_t *convertor, c
         return OPAL_ERR_RESOURCE_BUSY;
     /* The payload first: the receiver polls the first line, which should move between caches only
      * once. */
-    if (payload_size != 0) {
-        struct iovec part = {.iov_base = room + header_size, .iov_len = payload_size};
-        uint32_t parts = 1;
-        size_t packed = payload_size;
-
-        (void) opal_convertor_pack(convertor, &part, &parts, &packed);
-        if (OPAL_UNLIKELY(packed != payload_size))
-            return OPAL_ERR_OUT_OF_RESOURCE;
-    }
+    if (OPAL_UNLIKELY(!fragment_pack(convertor, room + header_size, payload_size)))
+        return OPAL_ERR_OUT_OF_RESOURCE;
     bytes_copy(room, header, header_size);
     message_publish(peer, tag, SHM_KIND_ACTIVE, start, length);
     return OPAL_SUCCESS;

@@ -4,7 +4,6 @@
 #define COMMON_LANE_PROFILE_H
 
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "common/lane/lane_file.h"
 #include "common/lane/whole_file.h"

@@ -3,7 +3,6 @@
 #include "common/memory/device_measure.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "common/lock/clock.h"
 

@@ -3,7 +3,6 @@
 #include "tools/model/equation.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/model/group.h"

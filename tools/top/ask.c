@@ -119,7 +119,7 @@ static bool rank_say(const struct page *page, const char *lane, bool is_drain)
     struct standing standing = standing_of(page, lane, is_drain);
     unsigned rank = page->me.rank;
     if (!standing.bits)
-        printf("rank %u has met no other over it: ask again when it has\n", rank);
+        printf("rank %u has no connection over it: ask again when it has one\n", rank);
     else if (!standing.is_done)
         printf("rank %u has not looked yet: it does so in MPI\n", rank);
     else if (standing.kept)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* JSON and the text format of Prometheus. Texts of a page hold neither quotes nor backslashes:
  * page_check has taken them out. */
-#include <string.h>
 
 #include "common/report/json.h"
 #include "common/report/page_text.h"

@@ -2,8 +2,6 @@
 /* eager-short: header and data in one send-immediate. */
 #include "protocol/common.h"
 
-#include <string.h>
-
 #include "plan/stripe.h"
 
 /* Up to this size a copy on the stack costs less than what a lane does to copy a message itself.
