@@ -127,8 +127,9 @@ void plan_text_plan(FILE *out, const struct plan_report *report)
 
 /* --- predictions ------------------------------------------------------------------------------ */
 
-uint32_t plan_report_predict(const struct plan_report *report, uint64_t bytes,
-                             struct plan_prediction out[MODEL_PROTOCOLS])
+/* Those of all protocols that carry `bytes`; returns how many. */
+static uint32_t predict(const struct plan_report *report, uint64_t bytes,
+                        struct plan_prediction out[MODEL_PROTOCOLS])
 {
     const struct plan_entry *chosen = plan_lookup(report->plan, bytes);
     uint32_t count = 0;
@@ -145,7 +146,7 @@ uint32_t plan_report_predict(const struct plan_report *report, uint64_t bytes,
 static void print_size(FILE *out, const struct plan_report *report, uint64_t bytes)
 {
     struct plan_prediction predictions[MODEL_PROTOCOLS];
-    uint32_t count = plan_report_predict(report, bytes, predictions);
+    uint32_t count = predict(report, bytes, predictions);
     struct table table;
     fprintf(out, "%s bytes\n", number_size(bytes).text);
     table_init(&table, "\tprotocol\ttakes\tsender\twire\treceiver\tlatency\tlanes");
@@ -263,7 +264,7 @@ static void json_plan(FILE *out, const struct plan_report *report)
 static void json_predictions(FILE *out, const struct plan_report *report, uint64_t bytes)
 {
     struct plan_prediction predictions[MODEL_PROTOCOLS];
-    uint32_t count = plan_report_predict(report, bytes, predictions);
+    uint32_t count = predict(report, bytes, predictions);
     for (uint32_t i = 0; i < count; i++) {
         const struct plan_prediction *of = &predictions[i];
         fprintf(out,

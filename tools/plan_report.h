@@ -39,10 +39,6 @@ struct plan_prediction {
     struct cost cost;
 };
 
-/* Those of all protocols that carry `bytes`; returns how many. */
-uint32_t plan_report_predict(const struct plan_report *report, uint64_t bytes,
-                             struct plan_prediction out[MODEL_PROTOCOLS]);
-
 /* Solves for every range; false with a sentence where one kind of lane is missing. */
 bool plan_report_equations(struct plan_report *report, struct error_text *error);
 

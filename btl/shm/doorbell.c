@@ -25,7 +25,8 @@ void shm_doorbell_ring(shm_peer_t *peer)
         futex_wake(&peer->segment->asleep);
 }
 
-void shm_doorbell_ring_own(struct segment *segment, uint32_t index)
+/* Rings our own doorbell, to look at that connection again in the next round. */
+static void ring_own(struct segment *segment, uint32_t index)
 {
     index %= SEGMENT_DOORBELLS * 64;
     if (bell_ring(&segment->header->doorbells[index / 64], UINT64_C(1) << index % 64,
@@ -40,7 +41,7 @@ void shm_doorbell_ring_own_of(shm_peer_t *peer)
         atomic_load_explicit(&peer->in_connection, memory_order_relaxed);
 
     if (connection) /* else it has closed meanwhile */
-        shm_doorbell_ring_own(segment, (uint32_t) (connection - segment->connections));
+        ring_own(segment, (uint32_t) (connection - segment->connections));
 }
 
 /* Where the kernel does not let us sleep on a word (a sandbox), nothing wakes us. */

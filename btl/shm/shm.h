@@ -353,8 +353,6 @@ void shm_own_channel_put(enum segment_kind kind, struct channel *channel, uint32
 
 /* doorbell.c */
 void shm_doorbell_ring(shm_peer_t *peer);
-/* Rings our own doorbell, to look at that connection again in the next round. */
-void shm_doorbell_ring_own(struct segment *segment, uint32_t index);
 void shm_doorbell_ring_own_of(shm_peer_t *peer);
 /* Before a sleep. True: no doorbell of that segment has rung, and a peer that rings one wakes the
  * sleeper.

@@ -103,7 +103,8 @@ static bool driver_has_kernels(void)
     return driver.module_load && driver.module_unload && driver.module_function && driver.launch;
 }
 
-bool kernels_offered(void)
+/* Is there device code to be used, and a driver that runs kernels? Once the driver is loaded. */
+static bool is_offered(void)
 {
     return chosen.code && driver_has_kernels();
 }
@@ -136,7 +137,7 @@ static void load(struct loaded *loaded, struct copier *copier)
 driver_result kernels_ready(struct copier *copier)
 {
     struct loaded *loaded = &kernels.of[copier->index];
-    if (!kernels_offered())
+    if (!is_offered())
         return DRIVER_NOT_SUPPORTED;
     if (atomic_load_explicit(&loaded->is_tried, memory_order_acquire)) /* the store below */
         return loaded->result;

@@ -15,9 +15,6 @@ const char *kernels_expected(const char *setting);
  * read, and `why` says it as the end of a sentence. */
 bool kernels_choose(const char *setting, char *why, size_t why_size);
 
-/* Is there device code to be used, and a driver that runs kernels? Once the driver is loaded. */
-bool kernels_offered(void);
-
 /* Makes the kernel ready in the copier's context, once; that may wait for the device.
  * DRIVER_SUCCESS: it is; DRIVER_NOT_SUPPORTED: none is wanted, or the driver is too old for it;
  * else what the driver said when it saw the device code. */

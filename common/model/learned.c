@@ -29,8 +29,9 @@ bool learned_key_equals(struct learned_key a, struct learned_key b)
     return a.protocol_index == b.protocol_index && a.lanes == b.lanes && a.copies == b.copies;
 }
 
-const struct learned_way *learned_way_find(const struct model_learned *learned,
-                                           struct learned_key key)
+/* The way's part of what was seen; null: it was not tried at any size. */
+static const struct learned_way *way_find(const struct model_learned *learned,
+                                          struct learned_key key)
 {
     for (uint32_t i = 0; i < learned->way_count; i++)
         if (learned_key_equals(learned->ways[i].key, key))
@@ -41,7 +42,7 @@ const struct learned_way *learned_way_find(const struct model_learned *learned,
 static float factor_in_use(const struct model_learned *learned, uint32_t bucket)
 {
     const struct learned_way *way =
-        learned->used[bucket].lanes ? learned_way_find(learned, learned->used[bucket]) : NULL;
+        learned->used[bucket].lanes ? way_find(learned, learned->used[bucket]) : NULL;
     return way ? way->factor[bucket] : 0;
 }
 
@@ -62,13 +63,13 @@ void learned_settle(struct model_learned *learned)
 
 bool learned_is_known(const struct model_learned *learned, struct learned_key key, uint32_t bucket)
 {
-    const struct learned_way *way = learned_way_find(learned, key);
+    const struct learned_way *way = way_find(learned, key);
     return way && way->factor[bucket] > 0;
 }
 
 double learned_factor(const struct model_learned *learned, struct learned_key key, uint32_t bucket)
 {
-    const struct learned_way *way = learned_way_find(learned, key);
+    const struct learned_way *way = way_find(learned, key);
     if (way && way->factor[bucket] > 0)
         return (double) way->factor[bucket];
     return learned->common[bucket] > 0 ? (double) learned->common[bucket] : 1;

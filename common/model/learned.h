@@ -40,10 +40,6 @@ uint32_t learned_bucket(uint64_t bytes);
 /* Its last size. */
 uint64_t learned_bucket_end(uint32_t bucket);
 
-/* The way's part of what was seen; null: it was not tried at any size. */
-const struct learned_way *learned_way_find(const struct model_learned *learned,
-                                           struct learned_key key);
-
 /* Sets `common` from the factors of the ways in use; a bucket without takes its neighbour's, and
  * other ways' factors there do not count. */
 void learned_settle(struct model_learned *learned);

@@ -117,7 +117,8 @@ static struct words target_text(const struct page_request *row)
     return page_rank_text(row->peer.rank);
 }
 
-struct words page_request_text(const struct page_request *row)
+/* "rank 7, tag 12, MPI_COMM_WORLD". */
+static struct words request_text(const struct page_request *row)
 {
     if (row->kind == PAGE_OTHER && !row->collective)
         return words_of("a request of another kind");
@@ -158,7 +159,7 @@ struct words page_wait_text(const struct page_wait *wait, uint64_t now_ns)
     if (wait->call == PAGE_FINALIZE)
         words_more(&words, " for the other ranks to come there");
     for (uint32_t i = 0; i < wait->row_count && i < 2; i++)
-        words_more(&words, "%s %s%s", i ? ", and" : " for", page_request_text(&wait->rows[i]).text,
+        words_more(&words, "%s %s%s", i ? ", and" : " for", request_text(&wait->rows[i]).text,
                    stage_text(&wait->rows[i]));
     if (wait->outstanding > 2)
         words_more(&words, ", and %u more requests", wait->outstanding - 2);

@@ -39,9 +39,6 @@ struct words page_rank_text(uint32_t rank);
 /* "MPI_COMM_WORLD", or the communicator's other name with this process's rank in it. */
 struct words page_comm_text(const struct page_comm *comm);
 
-/* "rank 7, tag 12, MPI_COMM_WORLD". */
-struct words page_request_text(const struct page_request *row);
-
 /* "waits 41 s in MPI_Recv for rank 7, tag 12, MPI_COMM_WORLD". */
 struct words page_wait_text(const struct page_wait *wait, uint64_t now_ns);
 

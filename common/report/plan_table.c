@@ -136,8 +136,10 @@ static bool line_of(const struct plan_input *input, const struct plan_entry *ent
     return true;
 }
 
-double plan_meeting_bytes(const struct plan_input *input, const struct plan_entry *before,
-                          const struct plan_entry *after)
+/* The size from which on the later of two neighbours is the quicker one; not a number or negative
+ * where their lines meet nowhere. */
+static double meeting_bytes(const struct plan_input *input, const struct plan_entry *before,
+                            const struct plan_entry *after)
 {
     struct cost cost;
     struct cost_line early, late;
@@ -173,7 +175,7 @@ static void terms_row(struct table *table, const struct plan_input *input,
 static struct words decider_text(const struct plan_input *input, const struct plan_entry *before,
                                  const struct plan_entry *after)
 {
-    double bytes = plan_meeting_bytes(input, before, after);
+    double bytes = meeting_bytes(input, before, after);
     if (after->decided_by == PLAN_BY_EQUATION)
         return words_of("equation: the lines meet here");
     if (after->decided_by == PLAN_BY_RANGE)

@@ -42,9 +42,4 @@ void plan_lanes_print(FILE *out, const struct plan_input *input, plan_lane_obser
 void plan_switches_print(FILE *out, const struct plan_input *input, const struct plan *plan,
                          const char *indent);
 
-/* The size from which on the later of two neighbours is the quicker one; not a number or negative
- * where their lines meet nowhere. */
-double plan_meeting_bytes(const struct plan_input *input, const struct plan_entry *before,
-                          const struct plan_entry *after);
-
 #endif

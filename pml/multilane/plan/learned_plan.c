@@ -175,8 +175,10 @@ static void followers_plan(struct peer_class *class, enum class_buffer buffer)
     }
 }
 
-void learning_plan_as_known(struct peer_class *class, enum class_buffer buffer,
-                            struct learning *learning, double stay)
+/* Plans anew by what is known, with the component's lock held; `stay`: as in the plan's input, 1:
+ * the plan was never used, and its change is no move. Takes learning_lock. */
+static void plan_as_known(struct peer_class *class, enum class_buffer buffer,
+                          struct learning *learning, double stay)
 {
     OPAL_THREAD_LOCK(&learning_lock);
     model_set(learning, class_planned(class, buffer)->plan);
@@ -205,7 +207,7 @@ void learning_plan(struct peer_class *class, enum class_buffer buffer)
     uint64_t begin_ns = clock_now_ns();
     if (!learning || class->move_count >= MOVES_MOST)
         return;
-    learning_plan_as_known(class, buffer, learning, STAY);
+    plan_as_known(class, buffer, learning, STAY);
     uint64_t end_ns = clock_now_ns();
     OPAL_THREAD_LOCK(&learning_lock);
     learning->plan_after_ns = end_ns + (uint64_t) ((double) (end_ns - begin_ns) / PLANS_PART);
@@ -343,7 +345,7 @@ void learning_recall(struct peer_class *class, const struct peer_class *before)
     for (int i = 0; i < CLASS_BUFFERS; i++) {
         struct learning *learning = learning_now(class, (enum class_buffer) i);
         if (learning)
-            learning_plan_as_known(class, (enum class_buffer) i, learning, 1);
+            plan_as_known(class, (enum class_buffer) i, learning, 1);
     }
 }
 

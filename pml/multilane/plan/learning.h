@@ -150,9 +150,4 @@ double learning_factor_in_use(const struct learning *learning, struct learned_ke
 double learning_equation_s(const struct peer_class *class, enum class_buffer buffer,
                            const struct plan_entry *entry, uint64_t bytes);
 
-/* Plans anew by what is known, with the component's lock held; `stay`: as in the plan's input, 1:
- * the plan was never used, and its change is no move. Takes the lock above. */
-void learning_plan_as_known(struct peer_class *class, enum class_buffer buffer,
-                            struct learning *learning, double stay);
-
 #endif
