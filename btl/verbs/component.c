@@ -135,7 +135,7 @@ static bool leaves_node(void)
 
 static bool library_open(void)
 {
-    struct model_error why;
+    struct error_text why;
 
     if (!verbs_library_wanted())
         VERBS_VERBOSE(

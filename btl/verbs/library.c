@@ -92,21 +92,21 @@ static const char *functions_find(void)
 
 /* For the whole process, as what a component is linked with: so a library that is preloaded comes
  * before it. Never closed: what it has set up in this process stays. */
-bool verbs_library_open(struct model_error *why)
+bool verbs_library_open(struct error_text *why)
 {
     if (!dlopen(file, RTLD_NOW | RTLD_GLOBAL)) {
         const char *error = dlerror();
 
-        return model_fail(
+        return fail_with(
             why,
             "this node has an RDMA device, and rdma-core's library for it cannot be loaded: %s",
             error ? error : file);
     }
     const char *missing = functions_find();
     if (missing)
-        return model_fail(why,
-                          "%s is older than the one that btl/verbs was built with: it has no %s",
-                          file, missing);
+        return fail_with(why,
+                         "%s is older than the one that btl/verbs was built with: it has no %s",
+                         file, missing);
     return true;
 }
 

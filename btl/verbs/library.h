@@ -12,6 +12,6 @@
 bool verbs_library_wanted(void);
 
 /* Before any function of libibverbs is called. False: `why` says why not. */
-bool verbs_library_open(struct model_error *why);
+bool verbs_library_open(struct error_text *why);
 
 #endif

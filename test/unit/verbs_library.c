@@ -46,7 +46,7 @@ static void opens_nothing_without_a_device(void)
 /* Of a process that was started with the library below. */
 static int refused(const char *sentence)
 {
-    struct model_error why = {""};
+    struct error_text why = {""};
 
     CHECK(ibv_is_fork_initialized() == IBV_FORK_DISABLED, "asked before the library is open");
     CHECK(!verbs_library_open(&why), "it cannot be used");
@@ -84,7 +84,7 @@ static void refuses_what_it_cannot_use(void)
 
 static void calls_the_library(void)
 {
-    struct model_error why = {""};
+    struct error_text why = {""};
     int count = -1;
 
     if (!verbs_library_open(&why)) {
