@@ -157,7 +157,6 @@ static void link_begin(sock_peer_t *peer, struct sock_socket *socket, uint32_t h
     socket->peer = peer;
     sock_socket_watch(socket, false);
     peer->link = socket;
-    sock.has_linked = true;
     peer->can_write = true;
     peer->down_since_ms = peer->refused_since_ms = 0;
     peer->call_pause_ms = 0;

@@ -12,14 +12,15 @@
 /* The kernel is asked about those that are not read anyhow at each tick of the system's clock, and
  * in every so many rounds. It is asked in fewer where it had nothing to tell so many times, rounds
  * are fast (so many in a tick of 1 to 10 ms) and no socket is read anyhow: then the rounds between
- * do nothing at all, but for a look at the clock in some. As long as there was no connection, only
- * a first one can come. */
-#define ASK_ROUNDS       8u
-#define ASK_ROUNDS_QUIET 128u
-#define ASK_ROUNDS_FIRST 1024u
-#define QUIET_ASKS       32u
-#define FAST_ROUNDS      2048u
-#define CLOCK_ROUNDS     32u
+ * do nothing at all, but for a look at the clock in some. As long as no connection was begun, only
+ * a first one can come: then they are fewer still. */
+#define ASK_ROUNDS         8u
+#define ASK_ROUNDS_QUIET   128u
+#define ASK_ROUNDS_FIRST   1024u
+#define QUIET_ASKS         32u
+#define FAST_ROUNDS        2048u
+#define CLOCK_ROUNDS       8u
+#define CLOCK_ROUNDS_FIRST 32u
 /* A peer that brought nothing in so many looks is hot no more. */
 #define COOL_LOOKS 4096u
 #define TICK_MS    5u
@@ -169,11 +170,16 @@ static void tick(void)
     }
 }
 
+static bool has_called(void)
+{
+    return atomic_load_explicit(&sock.has_called, memory_order_relaxed);
+}
+
 static void skips_begin(uint64_t system_ms)
 {
     if (hot_any() || atomic_load_explicit(&sock.empty_asks, memory_order_relaxed) < QUIET_ASKS)
         return;
-    const uint32_t skips = (sock.has_linked ? ASK_ROUNDS_QUIET : ASK_ROUNDS_FIRST) - 1;
+    const uint32_t skips = (has_called() ? ASK_ROUNDS_QUIET : ASK_ROUNDS_FIRST) - 1;
 
     sock.round += skips; /* the next look asks */
     atomic_store_explicit(&sock.skips_ms, system_ms, memory_order_relaxed);
@@ -207,7 +213,7 @@ static bool is_skipped(void)
         return false;
     bool is_one = !atomic_load_explicit(&sock.slept, memory_order_relaxed) &&
                   !atomic_load_explicit(&sock.attention, memory_order_relaxed) &&
-                  (left % CLOCK_ROUNDS != 0 ||
+                  (left % (has_called() ? CLOCK_ROUNDS : CLOCK_ROUNDS_FIRST) != 0 ||
                    clock_coarse_ms() == atomic_load_explicit(&sock.skips_ms, memory_order_relaxed));
     atomic_store_explicit(&sock.skips, is_one ? left - 1 : 0, memory_order_relaxed);
     return is_one;

@@ -346,6 +346,7 @@ struct sock_state {
     _Atomic uint32_t empty_asks;   /* since the kernel had something to tell, or sock_expect */
     _Atomic uint32_t skips;        /* rounds to come in which nothing is looked at, */
     _Atomic uint64_t skips_ms;     /* while the system's clock says this */
+    _Atomic bool has_called;       /* a connection was begun, by any end; relaxed: a hint */
     /* P from here on. */
     unsigned char *buffer; /* what is read goes here first, unless its place is known */
     struct sock_socket *guests, *closed;
@@ -355,7 +356,6 @@ struct sock_state {
     uint32_t hot_next;
     uint32_t round;
     uint64_t looked_ms, asked_ms; /* by the system's clock */
-    bool has_linked;              /* there was a connection */
 
     /* Counters that people read. */
     _Atomic uint64_t breaks, strangers;
@@ -379,6 +379,7 @@ static inline uint64_t sock_now_ms(void)
 static inline void sock_expect(void)
 {
     atomic_store_explicit(&sock.empty_asks, 0, memory_order_relaxed);
+    atomic_store_explicit(&sock.skips, 0, memory_order_relaxed);
 }
 
 struct sock_module *sock_module_of_rail(uint32_t rail);

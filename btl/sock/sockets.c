@@ -47,6 +47,8 @@ struct sock_socket *sock_socket_new(int fd, enum socket_role role, struct sock_m
         free(made);
         return NULL;
     }
+    if (role != ROLE_LISTENER)
+        atomic_store_explicit(&sock.has_called, true, memory_order_relaxed);
     sock_expect();
     return made;
 }

@@ -142,7 +142,7 @@ static bool library_open(void)
             "no lane, since this node has no RDMA device (/sys/class/infiniband is empty)");
     else if (verbs_library_open(&why))
         return true;
-    else
+    else if (opal_process_info.my_local_rank == 0) /* one for the node */
         VERBS_SAY("no lane: %s. Other lanes are used, if there are any.", why.text);
     return false;
 }

@@ -97,10 +97,10 @@ bool verbs_library_open(struct error_text *why)
     if (!dlopen(file, RTLD_NOW | RTLD_GLOBAL)) {
         const char *error = dlerror();
 
-        return fail_with(
-            why,
-            "this node has an RDMA device, and rdma-core's library for it cannot be loaded: %s",
-            error ? error : file);
+        return fail_with(why,
+                         "this node may have an RDMA device, and rdma-core's library for it cannot "
+                         "be loaded: %s",
+                         error ? error : file);
     }
     const char *missing = functions_find();
     if (missing)

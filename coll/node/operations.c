@@ -9,8 +9,8 @@
 /* In MPI_Alltoall each pair has bytes of its own, which messages copy once and an area twice: above
  * this messages are faster. */
 #define ALLTOALL_BYTES_MAX 16384u
-/* A reduction is divided among all from so many turns on. Among four and more from so many bytes
- * for each on: each then runs once more, which costs more where there are many. */
+/* A reduction is divided among all where it takes so many turns, or there are so many processes and
+ * so many bytes for each. Each then runs once more, which costs more where there are many. */
 #define RANGES_TURNS 4u
 #define RANGES_RANKS 4u
 #define RANGES_BYTES 16384u
@@ -270,8 +270,9 @@ static int allreduce_by_ranges(node_module_t *node, const struct elements *eleme
 static bool is_divided(const node_module_t *node, const struct elements *elements, size_t count)
 {
     size_t ranks = node->turns.ranks, bytes = count * (size_t) elements->extent;
-    return !node->turns.is_short && (count > (RANGES_TURNS - 1) * elements->each ||
-                                     (ranks >= RANGES_RANKS && bytes >= RANGES_BYTES * ranks));
+    return !node->turns.is_short &&
+           (count > (RANGES_TURNS - 1) * elements->each ||
+            (ranks >= RANGES_RANKS && count >= ranks && bytes >= RANGES_BYTES * ranks));
 }
 
 /* `root` -1: all get the result. */

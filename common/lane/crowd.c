@@ -97,17 +97,17 @@ struct crowd_start {
     pid_t launcher;
     double quota; /* of processors */
 };
-extern struct crowd_start multilane_crowd_start;
-__attribute__((visibility("default"), weak)) struct crowd_start multilane_crowd_start;
+extern struct crowd_start multilane_crowd_start_v1;
+__attribute__((visibility("default"), weak)) struct crowd_start multilane_crowd_start_v1;
 
 static struct crowd_start start_find(void)
 {
     const pid_t parent = getppid();
 
-    if (!multilane_crowd_start.is_found || multilane_crowd_start.parent != parent)
-        multilane_crowd_start =
+    if (!multilane_crowd_start_v1.is_found || multilane_crowd_start_v1.parent != parent)
+        multilane_crowd_start_v1 =
             (struct crowd_start){true, parent, launcher_find(), cgroup_processors(NULL, NULL)};
-    return multilane_crowd_start;
+    return multilane_crowd_start_v1;
 }
 
 /* All processes of the launcher: where they are bound, each has processors of its own. Where some

@@ -312,6 +312,11 @@ static void a_window_goes_one_way(int length)
           "only the first one of all is single");
     double seconds = seen_s(route_used(CLASS_STREAM, BYTES), BYTES);
     CHECK(fabs(seconds / 700e-9 - 1) < 1e-3, "%g s a message of windows of %d", seconds, length);
+    job_peer(1)->under_way = 1;
+    for (int i = asked = 0; i < 200; i++)
+        asked += send_one(BYTES, &handle);
+    job_peer(1)->under_way = 0;
+    CHECK(asked > 0, "a window that does not end is timed in parts");
     job_end();
 }
 

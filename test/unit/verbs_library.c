@@ -92,7 +92,7 @@ static void calls_the_library(void)
         return;
     }
     struct ibv_device **devices = ibv_get_device_list(&count);
-    CHECK(count >= 0 || !devices, "%d devices", count);
+    CHECK(count >= 0, "%d devices", count);
     if (devices)
         ibv_free_device_list(devices);
     CHECK(strcmp(ibv_wc_status_str(IBV_WC_SUCCESS), "success") == 0, "its words");

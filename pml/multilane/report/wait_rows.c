@@ -146,7 +146,7 @@ void wait_rows_fill(const struct wait_story *story, struct page_wait *to)
 /* --- for how long, in sum --------------------------------------------------------------------- */
 
 /* Sums of waiting time by peer and kind. Nothing is timed for them: page_fill.c reads a clock
- * anyway in each eighth round of progress, and a wait that it sees twice has lasted in between.
+ * anyway in some rounds of progress, and a wait that it sees twice has lasted in between.
  * That clock has ticks of some milliseconds, so a short wait counts as none or as a whole tick, as
  * often as its length says: many short ones add up rightly. */
 

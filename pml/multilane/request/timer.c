@@ -123,7 +123,8 @@ static struct route *message_time(struct outgoing *out, struct peer_class *class
 static uint32_t span_length(const struct peer *peer, bool is_first)
 {
     uint32_t last_window = atomic_load_explicit(&peer->last_window, memory_order_relaxed);
-    if (last_window > 1 && last_window <= SPAN_MESSAGES + 1)
+    uint32_t in_window = atomic_load_explicit(&peer->in_window, memory_order_relaxed);
+    if (last_window > 1 && last_window <= SPAN_MESSAGES + 1 && in_window <= SPAN_MESSAGES + 1)
         return is_first ? last_window - 1 : 0;
     return is_first ? 0 : SPAN_MESSAGES;
 }

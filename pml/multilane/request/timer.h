@@ -6,8 +6,8 @@
  * message is complete, if its receive was posted and had been looked for before (WIRE_TIME). On a
  * node both have one clock: the time is that of one way, whatever the answer takes. From another
  * host it is the time until the answer less that of a short message. In a stream it is that of nine
- * messages that follow each other, from the start of the first to the end of the last, divided
- * among them and those that were under way before. */
+ * messages that follow each other, or of a whole window of two to nine, from the start of the first
+ * to the end of the last, divided among them and those that were under way before. */
 #ifndef MULTILANE_TIMER_H
 #define MULTILANE_TIMER_H
 

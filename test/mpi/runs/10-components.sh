@@ -95,7 +95,7 @@ symbols_and_libraries() {
     local library=$1 name bad
     name=$(basename "$library" .so)
     bad=$(nm -D --defined-only "$library" | awk '{ print $3 }' | sed 's/@.*//' |
-        grep -v "^${name}_\|^multilane_\(layouts_agreed\|crowd_start\)\$")
+        grep -v "^${name}_\|^multilane_\(layouts_agreed\|crowd_start_v1\)\$")
     [ -z "$bad" ] || { echo "exports $bad"; return 1; }
     nm -D --defined-only "$library" | grep -q " ${name}_component\$" || return 1
     bad=$(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
