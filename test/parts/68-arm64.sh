@@ -75,6 +75,7 @@ arm64_cannot() {
     shm_segment) echo "qemu-user ignores MADV_DONTFORK and limits of address space" ;;
     pml_sockets) echo "qemu-user does not pass on what the kernel knows of a tcp connection (TCP_INFO)" ;;
     pml_profile) echo "qemu-user does not translate multilane-plan, which the test starts" ;;
+    verbs_library) echo "qemu-user does not translate what the test starts, which is itself" ;;
     memory_cuda | verbs_dmabuf) echo "qemu-user has no process_vm_readv, by which freed device memory is told" ;;
     cuda_list) echo "qemu-user has no process_vm_readv, by which the list of chunks is read" ;;
     esac
