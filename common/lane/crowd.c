@@ -89,8 +89,8 @@ static pid_t launcher_find(void)
 }
 
 /* What does not change while a process starts. To read it takes forty system calls: the component
- * that asks first reads it for all, since the dynamic linker binds this name to the first one's. By
- * the thread that starts MPI. */
+ * that asks first reads it for all, since the dynamic linker binds this name to the first one's. It
+ * is kept as long as the components are loaded. By the thread that starts MPI. */
 struct crowd_start {
     bool is_found;
     pid_t parent; /* of the process then: of a child of fork() it is another one */

@@ -34,8 +34,7 @@ struct peer {
     _Atomic uint8_t network_asks; /* see peer_check_network; relaxed: once too often does no harm */
     struct lane *lanes;           /* never moves; a lane keeps its index */
     struct peer_class *_Atomic class; /* the plans, shared by all peers with equal lanes */
-    struct record_ends
-        *ends; /* what it published of its lanes' ends; null: the same as this process */
+    struct record_ends *ends; /* that it has published of its lanes; null: as this process's */
     /* The lane of device memory, which carries no messages and is not in BML r2 nor in `lanes`;
      * or null. */
     struct lane *device_lane;
