@@ -3,11 +3,14 @@
 #include "coll/node/entry.h"
 
 /* It needs no memory: one that has none says so. */
-bool all_agree(struct entry *entry, enum multilane_way why, bool shares, int *status)
+bool all_agree(struct entry *entry, enum multilane_way why, bool *shares, bool unshared_too,
+               int *status)
 {
-    uint32_t mine[2] = {(uint32_t) why, shares}, all[2] = {0, 0};
+    uint32_t mine[2] = {(uint32_t) why, *shares}, all[2] = {0, 0};
     *status = entry->below.coll_allreduce(mine, all, 2, MPI_UINT32_T, MPI_MAX, entry->comm,
                                           entry->below.coll_allreduce_module);
-    entry->without = all[0] || all[1] ? (enum multilane_way) all[0] : MULTILANE_UNSHARED;
+    *shares = all[1] != 0;
+    entry->without =
+        all[0] || *shares || unshared_too ? (enum multilane_way) all[0] : MULTILANE_UNSHARED;
     return *status == OMPI_SUCCESS && entry->without == MULTILANE_BY_NODE;
 }

@@ -11,6 +11,11 @@
 #define SLOT_BYTES_MAX 65536u
 #define AREA_UNIT      4096u
 
+/* Where no process shares its processor so many look at each other's slots, and so many bytes are
+ * faster there than as messages. More processes were not measured: they go by messages. */
+#define LOOKING_RANKS 2u
+#define LOOKING_BYTES 4096u
+
 /* What each process tells the others. */
 struct vote {
     uint64_t part;       /* of the commons */
@@ -29,11 +34,11 @@ static struct own_area {
 static opal_mutex_t own_lock = OPAL_MUTEX_STATIC_INIT; /* guards the list */
 
 /* 0: so many bytes are none for an area. */
-static uint32_t slot_bytes_for(uint32_t ranks, size_t area_most)
+static uint32_t slot_bytes_for(uint32_t ranks, size_t area_most, size_t slot_most)
 {
     size_t room = area_most > sizeof(struct area) ? area_most - sizeof(struct area) : 0;
     size_t stride = room / area_slots(ranks) / AREA_ALIGN * AREA_ALIGN;
-    return stride ? (uint32_t) lesser(stride - SLOT_HEAD_BYTES, SLOT_BYTES_MAX) : 0;
+    return stride ? (uint32_t) lesser(stride - SLOT_HEAD_BYTES, slot_most) : 0;
 }
 
 /* Of an operation that is faster in turns of this size than by messages: each turn is a run of each
@@ -104,14 +109,15 @@ static void own_area_begin(struct own_area *own, uint32_t ranks, uint32_t slot_b
 
 /* By rank 0: at most half of what is left, for there may be more communicators. Null: there is no
  * room. */
-static struct own_area *area_allot(const struct multilane_commons *commons, uint32_t ranks)
+static struct own_area *area_allot(const struct multilane_commons *commons, uint32_t ranks,
+                                   size_t slot_most)
 {
     struct own_area *own = NULL;
     uint32_t slot_bytes;
     OPAL_THREAD_LOCK(&own_lock);
     left_ones_free();
     for (size_t most = room_left(commons) / 2;
-         !own && (slot_bytes = slot_bytes_for(ranks, most)) > 0; most /= 2) {
+         !own && (slot_bytes = slot_bytes_for(ranks, most, slot_most)) > 0; most /= 2) {
         size_t units = (area_bytes(ranks, slot_bytes) + AREA_UNIT - 1) / AREA_UNIT;
         own = own_area_new(commons, units * AREA_UNIT);
         if (own)
@@ -129,12 +135,13 @@ static void area_give_back(struct own_area *own)
 }
 
 static void area_use(node_module_t *node, const struct multilane_commons *commons,
-                     const struct vote *votes)
+                     const struct vote *votes, bool looks)
 {
     struct turns *turns = &node->turns;
+    turns->looks = looks;
     turns->slot_bytes = (uint32_t) votes[0].slot_bytes;
     turns->slot_stride = slot_stride(turns->slot_bytes);
-    node->bytes_max = bytes_worth(turns->slot_bytes);
+    node->bytes_max = looks ? LOOKING_BYTES : bytes_worth(turns->slot_bytes);
     for (uint32_t rank = 0; rank < turns->ranks; rank++) {
         node->parts[rank] = (uint32_t) votes[rank].part;
         if (votes[rank].bytes_max < node->bytes_max)
@@ -142,6 +149,11 @@ static void area_use(node_module_t *node, const struct multilane_commons *common
     }
     turns->area = (struct area *) (void *) (commons->memory + votes[0].part * commons->stride +
                                             votes[0].offset);
+}
+
+static bool may_look(const node_module_t *node)
+{
+    return node->turns.ranks <= LOOKING_RANKS;
 }
 
 /* MULTILANE_BY_NODE: it can be used. */
@@ -155,8 +167,11 @@ static enum multilane_way hindrance(const node_module_t *node, const struct vote
         return MULTILANE_DEVICE;
     if (!node_services_find(commons))
         return MULTILANE_NO_SHM;
+    if (node_records())
+        return MULTILANE_RECORDED;
     if (node->me == 0)
-        *own = area_allot(commons, node->turns.ranks);
+        *own = area_allot(commons, node->turns.ranks,
+                          may_look(node) && !node_shares() ? LOOKING_BYTES : SLOT_BYTES_MAX);
     return node->me == 0 && !*own ? MULTILANE_NO_MEMORY : MULTILANE_BY_NODE;
 }
 
@@ -169,8 +184,9 @@ int area_obtain(node_module_t *node)
     int status;
     node->parts = calloc(ranks, sizeof(*node->parts));
     enum multilane_way why = hindrance(node, votes, &commons, &own);
-    bool shares = why == MULTILANE_BY_NODE && node_shares(), agreed;
-    if ((agreed = all_agree(&node->entry, why, shares, &status))) {
+    bool shares = why == MULTILANE_BY_NODE && node_shares();
+    bool agreed = all_agree(&node->entry, why, &shares, may_look(node), &status);
+    if (agreed) {
         const struct vote mine = {commons.part, own ? own->offset : 0, own ? own->slot_bytes : 0,
                                   node_bytes_max};
         status = node->entry.below.coll_allgather(&mine, sizeof(mine), MPI_BYTE, votes,
@@ -178,7 +194,7 @@ int area_obtain(node_module_t *node)
                                                   node->entry.below.coll_allgather_module);
     }
     if (agreed && status == OMPI_SUCCESS)
-        area_use(node, &commons, votes);
+        area_use(node, &commons, votes, !shares);
     else
         area_give_back(own);
     free(votes);

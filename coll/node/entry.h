@@ -38,8 +38,11 @@ static inline bool hinders(struct entry *entry, bool it_does, enum multilane_way
 /* --- agree.c --- */
 
 /* With the communicator's other processes: may they all, which have MULTILANE_BY_NODE for `why`
- * then, and does one share its processor? `without` says why not. An error in *status. */
-bool all_agree(struct entry *entry, enum multilane_way why, bool shares, int *status);
+ * then, and does one share its processor, or may they also where none does? `without` says why not.
+ * *shares: does this process share its processor; afterwards, does one of them. An error in
+ * *status. */
+bool all_agree(struct entry *entry, enum multilane_way why, bool *shares, bool unshared_too,
+               int *status);
 
 /* --- count.c --- */
 

@@ -41,6 +41,8 @@ static enum multilane_way hindrance(bool has_memory)
         return MULTILANE_DEVICE;
     if (compat_ft_is_on())
         return MULTILANE_ULFM;
+    if (node_records())
+        return MULTILANE_RECORDED;
     return atomic_load_explicit(&levels_count, memory_order_relaxed) < LEVELS_MOST
                ? MULTILANE_BY_NODE
                : MULTILANE_MANY;
@@ -118,7 +120,7 @@ int levels_make(across_module_t *across)
     bool shares = across_always || (node_services_find(&commons) && node_shares());
     int status;
     across->is_busy = true;
-    bool agreed = all_agree(entry, hindrance(has_memory), shares, &status);
+    bool agreed = all_agree(entry, hindrance(has_memory), &shares, false, &status);
     if (agreed)
         status =
             entry->below.coll_allgather(&mine, sizeof(mine), MPI_BYTE, leaders, sizeof(mine),

@@ -2,7 +2,8 @@
 /* coll/node: collective operations of processes that share the processors of a node. With trees of
  * messages each process runs several times in an operation, and where there are more processes than
  * processors each time is a change of processes. Here each one runs once: it leaves what it gives
- * in memory that all have mapped, and the last to arrive does the rest.
+ * in memory that all have mapped, and the last to arrive does the rest. Two processes that have a
+ * processor each exchange short ones there, too: one line, in place of a message (`looks`).
  *
  * The memory is a part of what btl/shm has mapped for the job (struct multilane_commons). A
  * communicator gets its area after some blocking operations, which go by the functions below, as
@@ -60,6 +61,8 @@ int node_fail(node_module_t *node, int status);
 bool node_services_find(struct multilane_commons *commons);
 /* Does this process share its processor? */
 bool node_shares(void);
+/* Are messages recorded? Then operations go by them. */
+bool node_records(void);
 /* Where the PML has operations counted. Null: it has not. */
 struct multilane_calls *node_calls(void);
 

@@ -15,10 +15,19 @@
 #define RANGES_RANKS 4u
 #define RANGES_BYTES 16384u
 
-/* Not inlined, so that goes_by_area can be. */
-static __attribute__((noinline)) bool goes_below(node_module_t *node)
+/* What one process alone waits for the others send ahead as messages, which has no turns. */
+static inline bool is_faster_below(const node_module_t *node, enum multilane_call call)
 {
-    node->entry.way = node->turns.area ? MULTILANE_LARGE : node->entry.without;
+    return node->turns.looks && (call == MULTILANE_REDUCE || call == MULTILANE_GATHER);
+}
+
+/* Not inlined, so that goes_by_area can be. */
+static __attribute__((noinline)) bool goes_below(node_module_t *node, enum multilane_call call)
+{
+    if (!node->turns.area)
+        node->entry.way = node->entry.without;
+    else
+        node->entry.way = is_faster_below(node, call) ? MULTILANE_UNSHARED : MULTILANE_LARGE;
     return false;
 }
 
@@ -34,8 +43,8 @@ static inline bool goes_by_area(node_module_t *node, enum multilane_call call, i
         *status = area_obtain(node);
     node->turns.is_short = bytes <= SHORT_BYTES;
     node->turns.call = node_call_word(call, root, bytes);
-    if (OPAL_UNLIKELY(!node->turns.area || bytes > node->bytes_max))
-        return goes_below(node);
+    if (OPAL_UNLIKELY(!node->turns.area || bytes > node->bytes_max || is_faster_below(node, call)))
+        return goes_below(node, call);
     atomic_fetch_add_explicit(&node_operations, 1, memory_order_relaxed);
     return true;
 }
@@ -49,22 +58,11 @@ static void publish(node_module_t *node)
 /* For operations of which some do not wait for all: some may wait to write. */
 static void arrive_and_go(node_module_t *node)
 {
-    if (turn_arrive(&node->turns, node->me))
+    if (turn_arrive(&node->turns, node->me) || node->turns.looks)
         node_wake(node);
 }
 
-/* All have arrived, and nothing else is needed of the turn. */
-static int arrive_and_meet(node_module_t *node, int tag)
-{
-    if (!turn_arrive(&node->turns, node->me))
-        return node_wait_result(node, tag);
-    int status = node_all_call_this(node);
-    if (status == OMPI_SUCCESS)
-        publish(node);
-    return status;
-}
-
-/* The same, where only those that `wait` go on when all have arrived. */
+/* Only those that `wait` go on when all have arrived. */
 static int arrive_and_wait(node_module_t *node, bool waits, int tag)
 {
     arrive_and_go(node);
@@ -72,6 +70,19 @@ static int arrive_and_wait(node_module_t *node, bool waits, int tag)
         return OMPI_SUCCESS;
     int status = node_wait_others(node, tag);
     return status == OMPI_SUCCESS ? node_all_call_this(node) : status;
+}
+
+/* All have arrived, and nothing else is needed of the turn. */
+static int arrive_and_meet(node_module_t *node, int tag)
+{
+    if (node->turns.looks)
+        return arrive_and_wait(node, true, tag);
+    if (!turn_arrive(&node->turns, node->me))
+        return node_wait_result(node, tag);
+    int status = node_all_call_this(node);
+    if (status == OMPI_SUCCESS)
+        publish(node);
+    return status;
 }
 
 /* --- elements to reduce: in slots as in the user's memory, less what lies before the first --- */
@@ -104,12 +115,28 @@ static void *elements_in(const struct elements *elements, struct slot *slot)
     return slot->bytes - elements->gap;
 }
 
-/* What a rank has given; `own`: where this process has kept its own, or null. */
+/* What a rank has given; `own`: where this process has its own, or null. Its own slot, which others
+ * have just read, is no faster for it than theirs. */
 static char *given_by(const node_module_t *node, const struct elements *elements, uint32_t rank,
                       const void *own)
 {
     return own && rank == node->me ? (char *) own
                                    : elements_in(elements, turn_slot(&node->turns, rank));
+}
+
+/* May the result begin as this process's elements? The last rank's are first, and of two it is the
+ * same which is. */
+static bool may_begin(const node_module_t *node, const struct elements *elements)
+{
+    uint32_t last = node->turns.ranks - 1;
+    return node->me == last || (node->me == last - 1 && ompi_op_is_commute(elements->op));
+}
+
+/* Where `own` is of elements that become `to`. In place they are overwritten. */
+static const void *own_for(const node_module_t *node, const struct elements *elements,
+                           const void *from, const void *to)
+{
+    return from != to || may_begin(node, elements) ? from : NULL;
 }
 
 /* From the last rank to the first: so what is not commutative is right, and sums are the same each
@@ -118,20 +145,23 @@ static void elements_reduce(const node_module_t *node, const struct elements *el
                             size_t first, size_t count, const void *own, void *to)
 {
     ptrdiff_t at = (ptrdiff_t) first * elements->extent;
-    uint32_t rank = node->turns.ranks - 1;
-    elements_copy(elements, count, given_by(node, elements, rank, own) + at, (char *) to + at);
-    while (rank-- > 0)
-        ompi_op_reduce(elements->op, given_by(node, elements, rank, own) + at, (char *) to + at,
-                       (compat_count) count, elements->type);
+    uint32_t begun = own == to ? node->me : node->turns.ranks - 1;
+    if (own != to)
+        elements_copy(elements, count, given_by(node, elements, begun, own) + at, (char *) to + at);
+    for (uint32_t rank = node->turns.ranks; rank-- > 0;)
+        if (rank != begun)
+            ompi_op_reduce(elements->op, given_by(node, elements, rank, own) + at, (char *) to + at,
+                           (compat_count) count, elements->type);
 }
 
 /* The part of `count` elements that belongs to this process. */
-static void range_reduce(const node_module_t *node, const struct elements *elements, size_t count)
+static void range_reduce(const node_module_t *node, const struct elements *elements, size_t count,
+                         const void *own)
 {
     size_t ranks = node->turns.ranks, first = count * node->me / ranks;
     size_t end = count * (node->me + 1) / ranks;
     if (end > first)
-        elements_reduce(node, elements, first, end - first, NULL,
+        elements_reduce(node, elements, first, end - first, own,
                         elements_in(elements, turn_result_next(&node->turns)));
 }
 
@@ -217,7 +247,7 @@ static int give_turn(node_module_t *node, const struct elements *elements, size_
 static int reduce_turn(node_module_t *node, const struct elements *elements, size_t count,
                        const void *from, void *to, bool is_root)
 {
-    const void *own = is_root && from != to ? from : NULL; /* in place it would be overwritten */
+    const void *own = is_root ? own_for(node, elements, from, to) : NULL;
     int status =
         give_turn(node, elements, count, own ? NULL : from, is_root, MCA_COLL_BASE_TAG_REDUCE);
     if (is_root && status == OMPI_SUCCESS)
@@ -225,9 +255,22 @@ static int reduce_turn(node_module_t *node, const struct elements *elements, siz
     return status;
 }
 
+/* Each reduces for itself. */
+static int allreduce_look_turn(node_module_t *node, const struct elements *elements, size_t count,
+                               const void *from, void *to)
+{
+    int status = give_turn(node, elements, count, from, true, MCA_COLL_BASE_TAG_ALLREDUCE);
+    if (status == OMPI_SUCCESS)
+        elements_reduce(node, elements, 0, count, own_for(node, elements, from, to), to);
+    return status;
+}
+
+/* The last one reduces for all. */
 static int allreduce_turn(node_module_t *node, const struct elements *elements, size_t count,
                           const void *from, void *to)
 {
+    if (node->turns.looks)
+        return allreduce_look_turn(node, elements, count, from, to);
     void *result = elements_in(elements, turn_result(&node->turns));
     int status = elements_give(node, elements, count, from, MCA_COLL_BASE_TAG_ALLREDUCE);
     if (status != OMPI_SUCCESS)
@@ -235,7 +278,7 @@ static int allreduce_turn(node_module_t *node, const struct elements *elements, 
     if (turn_arrive(&node->turns, node->me)) {
         status = node_all_call_this(node);
         if (status == OMPI_SUCCESS) {
-            elements_reduce(node, elements, 0, count, NULL, result);
+            elements_reduce(node, elements, 0, count, from, result);
             publish(node);
         }
     } else {
@@ -255,13 +298,13 @@ static int allreduce_by_ranges(node_module_t *node, const struct elements *eleme
     size_t each = (count + pieces - 1) / pieces;
     for (size_t at = 0, before = 0, now; at < count || before > 0; at += now, before = now) {
         now = lesser(count - at, each);
-        int status = give_turn(node, elements, now, from + (ptrdiff_t) at * elements->extent, true,
-                               MCA_COLL_BASE_TAG_ALLREDUCE);
+        const char *own = from + (ptrdiff_t) at * elements->extent;
+        int status = give_turn(node, elements, now, own, true, MCA_COLL_BASE_TAG_ALLREDUCE);
         if (status != OMPI_SUCCESS)
             return status;
         elements_copy(elements, before, elements_in(elements, turn_result(&node->turns)),
                       to + (ptrdiff_t) (at - before) * elements->extent);
-        range_reduce(node, elements, now);
+        range_reduce(node, elements, now, own);
         node->turns.turn++;
     }
     return OMPI_SUCCESS;

@@ -9,7 +9,9 @@
  *   arrived[turn % 128] counts processes that have begun the turn; it only grows. Added to by each
  *                       process; the one that completes the count is the last.
  *   a process's slot    written by it before it arrives; read by the last one, by the root, or
- *                       by all, once all have arrived.
+ *                       by all, once all have arrived. Where processes look (`looks`) nothing is
+ *                       counted: each sets its slot's number to that of the turn, and the others
+ *                       look at it. None is the last: what the last one does each does for itself.
  *   the result          written by the last one, or by a root; then its number is set to that of
  *                       the turn, and those that wait for it read it. In a long reduction each
  *                       process writes a range of the next turn's result, once all have arrived at
@@ -36,7 +38,8 @@
 
 /* Number and call are on the line of the first bytes, so that a reader has all at once. */
 struct slot {
-    /* Of a result that is there: the turn's, plus 1; not of one in ranges. */
+    /* Of a result that is there: the turn's, plus 1; not of one in ranges. Of a process's slot,
+     * where processes look: the last turn that it has arrived at, plus 1. */
     _Alignas(64) _Atomic uint32_t number;
     uint32_t reserved;
     /* Of a process's slot: the last turn that it has come to, plus 1, and below that what it calls
@@ -68,6 +71,8 @@ struct turns {
     uint32_t turn;
     uint32_t call;             /* in it: what, with which root and length; the same for all */
     bool is_short;             /* the result */
+    bool looks;                /* each at the slots of the others, in place of counting */
+    uint32_t all_at;           /* where they look: a number that all have reached */
     uint32_t due[TURN_COUNTS]; /* what each count is when all have arrived */
 };
 
@@ -106,9 +111,14 @@ static inline struct slot *turn_result_next(const struct turns *turns)
     return turn_slot_at(turns, (turns->turn + 1) % TURN_RESULTS);
 }
 
+static inline struct slot *turn_slot_of(const struct turns *turns, uint32_t rank, uint32_t turn)
+{
+    return turn_slot_at(turns, TURN_RESULTS + rank * TURN_SLOTS + turn % TURN_SLOTS);
+}
+
 static inline struct slot *turn_slot(const struct turns *turns, uint32_t rank)
 {
-    return turn_slot_at(turns, TURN_RESULTS + rank * TURN_SLOTS + turns->turn % TURN_SLOTS);
+    return turn_slot_of(turns, rank, turns->turn);
 }
 
 static inline uint64_t turn_arrival(const struct turns *turns)
@@ -116,14 +126,32 @@ static inline uint64_t turn_arrival(const struct turns *turns)
     return (uint64_t) (turns->turn + 1) << 32 | turns->call;
 }
 
+/* Numbers go round. */
+static inline bool turn_is_before(uint32_t number, uint32_t other)
+{
+    return (int32_t) (number - other) < 0;
+}
+
+static inline void turn_set_number(struct turns *turns, struct slot *slot)
+{
+    if (turn_is_before(turns->all_at, turns->turn - TURN_COUNTS))
+        turns->all_at = turns->turn - TURN_COUNTS; /* it may not have looked for long */
+    atomic_store_explicit(&slot->number, turns->turn + 1, memory_order_seq_cst);
+}
+
 /* The process arrives at the turn under way. True: it is the last. Release and acquire: what all
- * wrote before they arrived is there for the last one. Sequentially consistent: see `sleepers`. */
+ * wrote before they arrived is there for the last one, or for those that look. Sequentially
+ * consistent: see `sleepers`. */
 static inline bool turn_arrive(struct turns *turns, uint32_t me)
 {
     uint32_t at = turns->turn % TURN_COUNTS;
+    struct slot *slot = turn_slot(turns, me);
+    atomic_store_explicit(&slot->arrival, turn_arrival(turns), memory_order_relaxed);
+    if (turns->looks) {
+        turn_set_number(turns, slot);
+        return false;
+    }
     turns->due[at] += turns->ranks;
-    atomic_store_explicit(&turn_slot(turns, me)->arrival, turn_arrival(turns),
-                          memory_order_relaxed);
     return atomic_fetch_add_explicit(&turns->area->arrived[at], 1, memory_order_seq_cst) + 1 ==
            turns->due[at];
 }
@@ -150,38 +178,56 @@ static inline uint32_t turn_stranger(const struct turns *turns, uint32_t *call)
 
 /* The same for all that follow: else *word is what to wait for, and *seen its value. */
 
-static inline bool turn_all_arrived(const struct turns *turns, uint32_t turn,
+/* By looking at each, unless an earlier look has seen them further. */
+static inline bool turn_look_at_all(struct turns *turns, uint32_t turn,
                                     const _Atomic uint32_t **word, uint32_t *seen)
 {
+    uint32_t least = turn + 1 + INT32_MAX;
+    if (!turn_is_before(turns->all_at, turn + 1))
+        return true;
+    for (uint32_t rank = 0; rank < turns->ranks; rank++) {
+        *word = &turn_slot_of(turns, rank, turn)->number;
+        *seen = atomic_load_explicit(*word, memory_order_acquire);
+        if (turn_is_before(*seen, turn + 1))
+            return false;
+        if (turn_is_before(*seen, least))
+            least = *seen;
+    }
+    turns->all_at = least;
+    return true;
+}
+
+static inline bool turn_all_arrived(struct turns *turns, uint32_t turn,
+                                    const _Atomic uint32_t **word, uint32_t *seen)
+{
+    if (turns->looks)
+        return turn_look_at_all(turns, turn, word, seen);
     *word = &turns->area->arrived[turn % TURN_COUNTS];
     *seen = atomic_load_explicit(*word, memory_order_acquire);
     return *seen == turns->due[turn % TURN_COUNTS];
 }
 
 /* Have all arrived at the turn under way? Acquire: what they give is there. */
-static inline bool turn_is_full(const struct turns *turns, const _Atomic uint32_t **word,
-                                uint32_t *seen)
+static inline bool turn_is_full(struct turns *turns, const _Atomic uint32_t **word, uint32_t *seen)
 {
     return turn_all_arrived(turns, turns->turn, word, seen);
 }
 
 /* May this process write its slot? Acquire: all have left the turn that used it. */
-static inline bool turn_may_give(const struct turns *turns, const _Atomic uint32_t **word,
-                                 uint32_t *seen)
+static inline bool turn_may_give(struct turns *turns, const _Atomic uint32_t **word, uint32_t *seen)
 {
     return turn_all_arrived(turns, turns->turn - TURN_SLOTS + 1, word, seen);
 }
 
 /* The same of the result. */
-static inline bool turn_may_tell(const struct turns *turns, const _Atomic uint32_t **word,
-                                 uint32_t *seen)
+static inline bool turn_may_tell(struct turns *turns, const _Atomic uint32_t **word, uint32_t *seen)
 {
     return turn_all_arrived(turns, turns->turn - (turns->is_short ? TURN_SHORTS : TURN_RESULTS) + 1,
                             word, seen);
 }
 
 /* Is the result of the turn under way there? Acquire, against turn_publish. */
-static inline bool turn_has_result(const struct turns *turns, const _Atomic uint32_t **word,
+static inline bool turn_has_result(struct turns *turns, const _Atomic uint32_t **word,
                                    uint32_t *seen)
 {
     *word = &turn_result(turns)->number;

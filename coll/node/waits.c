@@ -6,6 +6,9 @@
 
 #define SHM_EXTENSION "mca_btl_shm_multilane_v4"
 
+/* At the slots of others that run, before this process makes progress on its messages. */
+#define LOOKS 256
+
 /* Written while no area is there, as before and after MPI; else only compared. */
 static struct {
     opal_mutex_t lock;
@@ -48,6 +51,12 @@ bool node_services_find(struct multilane_commons *commons)
         return false;
     found_set(service, commons);
     return true;
+}
+
+bool node_records(void)
+{
+    const struct multilane_service *service = service_find();
+    return service && service->records();
 }
 
 bool node_shares(void)
@@ -95,8 +104,7 @@ static int look(const void *with)
     return OMPI_SUCCESS;
 }
 
-typedef bool (*is_over_fn)(const struct turns *turns, const _Atomic uint32_t **word,
-                           uint32_t *seen);
+typedef bool (*is_over_fn)(struct turns *turns, const _Atomic uint32_t **word, uint32_t *seen);
 
 static int wait_until(node_module_t *node, is_over_fn is_over, int tag)
 {
@@ -104,8 +112,9 @@ static int wait_until(node_module_t *node, is_over_fn is_over, int tag)
     struct multilane_wait wait = {
         .comm = node->entry.comm, .tag = tag, .look = look, .missing = missing, .with = node};
     int status = OMPI_SUCCESS;
-    if (OPAL_LIKELY(is_over(turns, &wait.word, &wait.seen)))
-        return OMPI_SUCCESS;
+    for (int look = turns->looks ? LOOKS : 1; look > 0; look--)
+        if (OPAL_LIKELY(is_over(turns, &wait.word, &wait.seen)))
+            return OMPI_SUCCESS;
     atomic_fetch_add_explicit(&turns->area->sleepers, 1, memory_order_seq_cst);
     while (status == OMPI_SUCCESS && !is_over(turns, &wait.word, &wait.seen))
         status = found.service->wait(&wait);

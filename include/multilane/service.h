@@ -60,6 +60,7 @@ enum multilane_way {
     MULTILANE_OPERAND, /* its type or MPI_Op */
     MULTILANE_UNEVEN,  /* nodes have unlike numbers of processes */
     MULTILANE_UNSHARED,
+    MULTILANE_RECORDED,
     MULTILANE_DEVICE,
     MULTILANE_ULFM,
     MULTILANE_MANY, /* other communicators have levels */
@@ -98,6 +99,8 @@ struct multilane_service {
     uint32_t struct_bytes;
     /* Does this process share its processor with others of the job? */
     bool (*shares)(void);
+    /* Are messages recorded? Collective operations are to go by them then. */
+    bool (*records)(void);
     /* Waits, and makes progress meanwhile. Who changes the word wakes this process (struct
      * multilane_commons). OMPI_SUCCESS: it has changed; else what the operation ends with. */
     int (*wait)(const struct multilane_wait *wait);

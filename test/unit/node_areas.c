@@ -18,7 +18,7 @@ unsigned long long node_bytes_max = 4096;
 bool across_always, driver_is_loaded, device_memory_possible;
 
 static _Alignas(4096) unsigned char memory[PART_BYTES];
-static bool this_shares, memory_is_there;
+static bool this_shares, this_records, memory_is_there;
 static size_t reserved, reserved_at;
 static unsigned agreements, gathers, failing_calloc; /* 0: none fails */
 static uint32_t agreed_why, others_why;
@@ -36,6 +36,11 @@ bool driver_load(void)
 bool node_shares(void)
 {
     return this_shares;
+}
+
+bool node_records(void)
+{
+    return this_records;
 }
 
 static bool reserve(void *at, size_t bytes)
@@ -115,6 +120,7 @@ static void begin(struct entry *entry, uint32_t ranks)
     agreed_why = others_why = MULTILANE_BY_NODE;
     reserved = 0;
     this_shares = memory_is_there = true;
+    this_records = false;
     device_memory_possible = false;
     leaders = NULL;
 }
@@ -168,11 +174,50 @@ static void none_for(uint32_t ranks, enum multilane_way why, const char *what)
     node_module_t node = node_of(ranks);
     memory_is_there = why != MULTILANE_NO_MEMORY;
     this_shares = why != MULTILANE_UNSHARED;
+    this_records = why == MULTILANE_RECORDED;
     device_memory_possible = why == MULTILANE_DEVICE;
     others_why = why == MULTILANE_NO_SHM ? MULTILANE_NO_SHM : MULTILANE_BY_NODE;
     CHECK(area_obtain(&node) == OMPI_SUCCESS && !node.turns.area, "%s", what);
     CHECK(node.entry.without == why, "%s: %u", what, (unsigned) node.entry.without);
     CHECK(agreements == 1 && gathers == 0, "%s: %u, %u", what, agreements, gathers);
+    leave(&node);
+}
+
+/* Each has its processor. */
+static void two_look(void)
+{
+    node_module_t node = node_of(2);
+    this_shares = false;
+    CHECK(area_obtain(&node) == OMPI_SUCCESS && node.turns.area && node.turns.looks, "they look");
+    CHECK(node.bytes_max == node.turns.slot_bytes && node.turns.slot_bytes <= 4096 &&
+              reserved <= 65536,
+          "%u in a slot, %zu reserved", node.turns.slot_bytes, reserved);
+    leave(&node);
+    node = node_of(2);
+    CHECK(area_obtain(&node) == OMPI_SUCCESS && node.turns.area && !node.turns.looks,
+          "they share it, and count");
+    leave(&node);
+}
+
+/* After 2^31 broadcasts, which a process has only read, it still knows who is missing. */
+static void numbers_go_round(void)
+{
+    node_module_t node = node_of(2);
+    struct turns *turns = &node.turns;
+    const _Atomic uint32_t *word;
+    uint32_t seen;
+    this_shares = false;
+    CHECK(area_obtain(&node) == OMPI_SUCCESS && turns->looks, "they look");
+    for (uint64_t at = 0; at < UINT64_C(1) << 33; at += 1 << 20) {
+        turns->turn = (uint32_t) at;
+        turn_slot(turns, 1)->number = turns->turn - 1; /* as two turns before */
+        turn_arrive(turns, 0);
+        CHECK(!turn_is_full(turns, &word, &seen) && word == &turn_slot(turns, 1)->number,
+              "turn %u: the other one is not there", turns->turn);
+        turn_slot(turns, 1)->number = turns->turn + 1;
+        if (at >> 20 == 5000) /* one look */
+            CHECK(turn_is_full(turns, &word, &seen), "turn %u: it is", turns->turn);
+    }
     leave(&node);
 }
 
@@ -274,6 +319,7 @@ static void no_levels(const char *what, uint32_t ranks, const uint32_t *of, enum
 {
     across_module_t across = levels_of(of, ranks);
     this_shares = why != MULTILANE_UNSHARED;
+    this_records = why == MULTILANE_RECORDED;
     device_memory_possible = why == MULTILANE_DEVICE;
     failing_calloc = why == MULTILANE_NO_MEMORY ? 2 : 0;
     CHECK(levels_make(&across) == OMPI_SUCCESS && !across.levels.node, "%s", what);
@@ -310,7 +356,10 @@ int main(void)
     none_for(4, MULTILANE_NO_MEMORY, "the node is full");
     none_for(4, MULTILANE_UNSHARED, "a processor each");
     none_for(4, MULTILANE_DEVICE, "a GPU");
+    none_for(2, MULTILANE_RECORDED, "messages are recorded");
     none_for(4, MULTILANE_NO_SHM, "another one cannot");
+    two_look();
+    numbers_go_round();
     for (unsigned nth = 1; nth <= 2; nth++)
         area_without_memory(nth);
     later_areas_are_smaller();
@@ -329,6 +378,7 @@ int main(void)
     no_levels("they see unlike leaders", 4, N(0, 0, 1, 1), MULTILANE_APART);
     no_levels("a leader behind", 4, N(0, 3, 3, 3), MULTILANE_APART);
     no_levels("a processor each", 4, N(0, 0, 2, 2), MULTILANE_UNSHARED);
+    no_levels("messages are recorded", 4, N(0, 0, 2, 2), MULTILANE_RECORDED);
     no_levels("a GPU", 4, N(0, 0, 2, 2), MULTILANE_DEVICE);
     no_levels("no memory", 4, N(0, 0, 2, 2), MULTILANE_NO_MEMORY);
     levels_are_bounded();

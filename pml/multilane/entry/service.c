@@ -13,12 +13,6 @@
 #define LOOK_NS    100000000u
 #define LOOK_TURNS 16u /* between looks at the clock */
 
-/* Where messages are recorded, collectives are to go by messages. */
-static bool shares(void)
-{
-    return !recording_is_on() && waiting_shares_now();
-}
-
 static bool has_changed(const struct multilane_wait *wait)
 {
     return atomic_load_explicit(wait->word, memory_order_acquire) != wait->seen;
@@ -79,7 +73,8 @@ extern const struct multilane_service MULTILANE_SERVICE_NAME;
 __attribute__((visibility("default"))) const struct multilane_service MULTILANE_SERVICE_NAME = {
     .version = MULTILANE_SERVICE_VERSION,
     .struct_bytes = sizeof(struct multilane_service),
-    .shares = shares,
+    .shares = waiting_shares_now,
+    .records = recording_is_on,
     .wait = service_wait,
     .calls = calls_begin,
 };

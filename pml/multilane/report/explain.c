@@ -37,6 +37,7 @@ static const char *const ways[MULTILANE_CALL_WAYS] = {
     [MULTILANE_OPERAND] = "Open MPI: its datatype or MPI_Op",
     [MULTILANE_UNEVEN] = "Open MPI: unlike numbers of processes on nodes",
     [MULTILANE_UNSHARED] = "Open MPI: no process shares its processor",
+    [MULTILANE_RECORDED] = "Open MPI: messages are recorded",
     [MULTILANE_DEVICE] = "Open MPI: a node has a GPU",
     [MULTILANE_ULFM] = "Open MPI: ULFM is on",
     [MULTILANE_MANY] = "Open MPI: too many communicators over several nodes",

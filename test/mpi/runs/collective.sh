@@ -4,7 +4,7 @@
 #
 # Processors count as short, so that it is used on machines with many, too.
 collective="--mca pml multilane --mca btl self,shm --mca pml_multilane_wait sleep"
-elsewhere_only 'series=collective.@(3|5|9|3.large|tcp|differ.*|explained|acoll.*)' 'asan=collective.@(3|5|3.large|differ.*|explained)' 'tsan=collective.@(3|differ.*|explained)'
+elsewhere_only 'series=collective.@(looks|3|5|9|3.large|tcp|differ.*|explained|acoll.*)' 'asan=collective.@(looks|3|5|3.large|differ.*|explained)' 'tsan=collective.@(looks|3|differ.*|explained)'
 rounds=400
 [ -z "$whole" ] || rounds=2000
 [ -z "$MULTILANE_LONG" ] || rounds=20000
@@ -15,6 +15,9 @@ collective_runs() {
     for ranks in 2 3 4 5 9 17; do
         mpi collective.$ranks $ranks $collective -- collective "$ranks" $rounds --by coll_node_operations
     done
+    # Each has its processor.
+    mpi collective.looks 2 --mca pml multilane --mca btl self,shm --mca pml_multilane_wait spin \
+        -- collective 2 $rounds --by coll_node_operations
     # Some of them are too large for it.
     for ranks in 3 9; do
         mpi collective.$ranks.large $ranks $collective --mca coll_node_bytes_max 100000 \
