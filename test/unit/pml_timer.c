@@ -10,6 +10,7 @@
 #include "contact/peer_lanes.h"
 #include "entry/calls.h"
 #include "job_standin.h"
+#include "lane/waiting.h"
 #include "plan/learning.h"
 #include "plan/peer_class.h"
 #include "plan/costs.h"
@@ -521,6 +522,35 @@ static void trials_cost_a_bounded_part(void)
     job_end();
 }
 
+/* 100 messages; how many ask for their time. */
+static unsigned asking(size_t size)
+{
+    struct wire_handle handle;
+    unsigned asked = 0;
+    for (int i = 0; i < 100; i++)
+        asked += send_one(size, &handle);
+    return asked;
+}
+
+/* Where processes share their processors a message between them takes what others compute. */
+static void a_crowded_node_teaches_nothing(void)
+{
+    begin(0, 1);
+    struct route *used = route_used(CLASS_CONTIGUOUS, 1 << 20), *other = other_way(used);
+    double same = equation_s(used, 1 << 20) / equation_s(other, 1 << 20);
+    took(used, 1 << 20, 1, LEARNING_LEAST);
+    took(other, 1 << 20, same / 2, LEARNING_LEAST);
+    class_now()->placement = PROFILE_NODE;
+    CHECK(learning_is_due(class_now(), CLASS_CONTIGUOUS), "with a processor each nothing is due");
+    atomic_store(&waiting.shares, true);
+    CHECK(!learning_is_due(class_now(), CLASS_CONTIGUOUS), "a plan is");
+    CHECK(asking(BYTES) == 0, "messages within the node are timed");
+    class_now()->placement = PROFILE_HOST;
+    CHECK(asking(BYTES) > 0, "those between nodes are not");
+    atomic_store(&waiting.shares, false);
+    job_end();
+}
+
 /* The peer gets another class, as where the kernel has measured its round trips. */
 static void class_changes(void)
 {
@@ -610,6 +640,7 @@ int main(void)
     lanes_that_hinder_each_other_are_not_used_together();
     a_small_gain_changes_nothing();
     trials_cost_a_bounded_part();
+    a_crowded_node_teaches_nothing();
     a_peer_keeps_what_was_learned();
     the_next_job_begins_there();
     return check_end();

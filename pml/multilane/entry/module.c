@@ -293,6 +293,7 @@ void module_fini(void)
     if (!multilane.enabled)
         return;
     progress_thread_end();
+    learning_save(); /* while it is known how processes wait */
     waiting_end();
     blackbox_end(&mca_pml);
     page_keeper_end();
@@ -308,7 +309,6 @@ void module_fini(void)
     assemblies_fini();
     inbounds_fini();
     peers_fini();
-    learning_save();
     learning_end();
     machine_end();
     classes_fini();

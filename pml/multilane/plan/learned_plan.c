@@ -193,7 +193,7 @@ bool learning_is_due(const struct peer_class *class, enum class_buffer buffer)
 {
     const struct learning *learning = learning_now(class, buffer);
     bool due = false;
-    if (!learning || !parameters.learn || class->is_forced)
+    if (!learning || !class_learns(class))
         return false;
     OPAL_THREAD_LOCK(&learning_lock);
     due = learning->has_news && clock_now_ns() >= learning->plan_after_ns;
@@ -335,7 +335,7 @@ void learning_recall(struct peer_class *class, const struct peer_class *before)
     if (class->is_recalled)
         return;
     class->is_recalled = true;
-    if (!parameters.learn || class->is_forced || !class_name(class, name))
+    if (!class_learns(class) || !class_name(class, name))
         return;
     known_gather(name, before, &known);
     for (uint32_t i = 0; i < known.way_count; i++)
@@ -367,7 +367,7 @@ static void classes_gather(const struct peer_class *class, struct history *to)
     if (!class)
         return;
     classes_gather(class->next, to);
-    if (!class->is_forced && !(has_changed(class) && node_costs_have_moved()) &&
+    if (class_learns(class) && !(has_changed(class) && node_costs_have_moved()) &&
         class_name(class, name))
         class_gather(class, name, to);
 }

@@ -482,8 +482,7 @@ static struct route *trial_choose(const struct peer_class *class, enum class_buf
 
 static bool may_try(const struct peer_class *class, enum class_buffer buffer, uint64_t bytes)
 {
-    return parameters.learn && !class->is_forced && !parameters.override_count &&
-           bytes >= TRIED_FROM_BYTES &&
+    return class_learns(class) && !parameters.override_count && bytes >= TRIED_FROM_BYTES &&
            (buffer == CLASS_CONTIGUOUS || buffer == CLASS_PACKED || class_is_stream(buffer));
 }
 

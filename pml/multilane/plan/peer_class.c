@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lane/waiting.h"
 #include "plan/costs.h"
 #include "common/memory/driver.h"
 #include "base/multilane.h"
@@ -194,6 +195,12 @@ static bool plan_stripes(const struct plan *plan)
     for (uint32_t i = 0; i < plan->entry_count; i++)
         stripes |= plan->entries[i].lane_count > 1;
     return stripes;
+}
+
+bool class_learns(const struct peer_class *class)
+{
+    return parameters.learn && !class->is_forced &&
+           (class->placement == PROFILE_HOST || !waiting_shares_now());
 }
 
 /* Does this process write a report of how messages went? */

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/multilane.h"
-#include "base/parameters.h"
 #include "plan/learning.h"
 
 /* Timers whose answer has not come. An answer may never come: then the oldest one is used again. */
@@ -239,7 +238,8 @@ static void plan_again(struct peer_class *class, enum class_buffer buffer)
 static bool is_timed(const struct outgoing *out, const struct peer_class *class,
                      enum class_buffer buffer)
 {
-    return timers.is_begun && (parameters.learn || class->is_measured || reports_are_written()) &&
+    return timers.is_begun &&
+           (class_learns(class) || class->is_measured || reports_are_written()) &&
            !out->peer->is_self && !handle_is_set(out->answer) && buffer != CLASS_SYNC &&
            buffer != CLASS_SYNC_PACKED && buffer != CLASS_LEAVING;
 }
