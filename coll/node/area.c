@@ -151,28 +151,39 @@ static void area_use(node_module_t *node, const struct multilane_commons *common
                                             votes[0].offset);
 }
 
-static bool may_look(const node_module_t *node)
-{
-    return node->turns.ranks <= LOOKING_RANKS;
-}
-
 /* MULTILANE_BY_NODE: it can be used. */
 static enum multilane_way hindrance(const node_module_t *node, const struct vote *votes,
-                                    struct multilane_commons *commons, struct own_area **own)
+                                    struct multilane_commons *commons)
 {
     if (!votes || !node->parts)
         return MULTILANE_NO_MEMORY;
     /* What lies on a device cannot be read here. */
     if (driver_load() || device_memory_possible)
         return MULTILANE_DEVICE;
-    if (!node_services_find(commons))
-        return MULTILANE_NO_SHM;
     if (node_records())
         return MULTILANE_RECORDED;
+    return node_services_find(commons) ? MULTILANE_BY_NODE : MULTILANE_NO_SHM;
+}
+
+/* All can have an area, if rank 0 has room for one. */
+static int area_share(node_module_t *node, const struct multilane_commons *commons,
+                      struct vote *votes, bool looks)
+{
+    struct own_area *own = NULL;
     if (node->me == 0)
-        *own = area_allot(commons, node->turns.ranks,
-                          may_look(node) && !node_shares() ? LOOKING_BYTES : SLOT_BYTES_MAX);
-    return node->me == 0 && !*own ? MULTILANE_NO_MEMORY : MULTILANE_BY_NODE;
+        own = area_allot(commons, node->turns.ranks, looks ? LOOKING_BYTES : SLOT_BYTES_MAX);
+    const struct vote mine = {commons->part, own ? own->offset : 0, own ? own->slot_bytes : 0,
+                              node_bytes_max};
+    int status = node->entry.below.coll_allgather(&mine, sizeof(mine), MPI_BYTE, votes,
+                                                  sizeof(mine), MPI_BYTE, node->entry.comm,
+                                                  node->entry.below.coll_allgather_module);
+    if (status == OMPI_SUCCESS && votes[0].slot_bytes > 0) {
+        area_use(node, commons, votes, looks);
+    } else {
+        node->entry.without = MULTILANE_NO_MEMORY;
+        area_give_back(own);
+    }
+    return status;
 }
 
 int area_obtain(node_module_t *node)
@@ -180,23 +191,12 @@ int area_obtain(node_module_t *node)
     struct multilane_commons commons;
     uint32_t ranks = node->turns.ranks;
     struct vote *votes = calloc(ranks, sizeof(*votes));
-    struct own_area *own = NULL;
     int status;
     node->parts = calloc(ranks, sizeof(*node->parts));
-    enum multilane_way why = hindrance(node, votes, &commons, &own);
+    enum multilane_way why = hindrance(node, votes, &commons);
     bool shares = why == MULTILANE_BY_NODE && node_shares();
-    bool agreed = all_agree(&node->entry, why, &shares, may_look(node), &status);
-    if (agreed) {
-        const struct vote mine = {commons.part, own ? own->offset : 0, own ? own->slot_bytes : 0,
-                                  node_bytes_max};
-        status = node->entry.below.coll_allgather(&mine, sizeof(mine), MPI_BYTE, votes,
-                                                  sizeof(mine), MPI_BYTE, node->entry.comm,
-                                                  node->entry.below.coll_allgather_module);
-    }
-    if (agreed && status == OMPI_SUCCESS)
-        area_use(node, &commons, votes, !shares);
-    else
-        area_give_back(own);
+    if (all_agree(&node->entry, why, &shares, ranks <= LOOKING_RANKS, &status))
+        status = area_share(node, &commons, votes, !shares);
     free(votes);
     return status;
 }

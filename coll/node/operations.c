@@ -11,11 +11,13 @@
 #define ALLTOALL_BYTES_MAX 16384u
 /* A reduction is divided among all where it takes so many turns, or there are so many processes and
  * so many bytes for each. Each then runs once more, which costs more where there are many. */
-#define RANGES_TURNS 4u
-#define RANGES_RANKS 4u
-#define RANGES_BYTES 16384u
+#define RANGES_TURNS      4u
+#define RANGES_RANKS      4u
+#define RANGES_BYTES      16384u
+#define TURNS_TO_PROGRESS 32u
 
-/* What one process alone waits for the others send ahead as messages, which has no turns. */
+/* Where only the root waits, messages are faster: the other process sends ahead, and needs no slot
+ * that is free. */
 static inline bool is_faster_below(const node_module_t *node, enum multilane_call call)
 {
     return node->turns.looks && (call == MULTILANE_REDUCE || call == MULTILANE_GATHER);
@@ -41,6 +43,8 @@ static inline bool goes_by_area(node_module_t *node, enum multilane_call call, i
     if (OPAL_UNLIKELY(node->entry.operations <= NODE_OPERATIONS_BELOW) &&
         ++node->entry.operations > NODE_OPERATIONS_BELOW)
         *status = area_obtain(node);
+    if (node->turns.looks && node->turns.turn % TURNS_TO_PROGRESS == 0)
+        opal_progress(); /* processes that never wait have other messages, too */
     node->turns.is_short = bytes <= SHORT_BYTES;
     node->turns.call = node_call_word(call, root, bytes);
     if (OPAL_UNLIKELY(!node->turns.area || bytes > node->bytes_max || is_faster_below(node, call)))
@@ -124,19 +128,11 @@ static char *given_by(const node_module_t *node, const struct elements *elements
                                    : elements_in(elements, turn_slot(&node->turns, rank));
 }
 
-/* May the result begin as this process's elements? The last rank's are first, and of two it is the
- * same which is. */
-static bool may_begin(const node_module_t *node, const struct elements *elements)
+/* `own` of elements that become `to`. In place they are overwritten, unless the result begins as
+ * them. */
+static const void *own_for(const node_module_t *node, const void *from, const void *to)
 {
-    uint32_t last = node->turns.ranks - 1;
-    return node->me == last || (node->me == last - 1 && ompi_op_is_commute(elements->op));
-}
-
-/* Where `own` is of elements that become `to`. In place they are overwritten. */
-static const void *own_for(const node_module_t *node, const struct elements *elements,
-                           const void *from, const void *to)
-{
-    return from != to || may_begin(node, elements) ? from : NULL;
+    return from != to || node->me == node->turns.ranks - 1 ? from : NULL;
 }
 
 /* From the last rank to the first: so what is not commutative is right, and sums are the same each
@@ -145,13 +141,12 @@ static void elements_reduce(const node_module_t *node, const struct elements *el
                             size_t first, size_t count, const void *own, void *to)
 {
     ptrdiff_t at = (ptrdiff_t) first * elements->extent;
-    uint32_t begun = own == to ? node->me : node->turns.ranks - 1;
-    if (own != to)
-        elements_copy(elements, count, given_by(node, elements, begun, own) + at, (char *) to + at);
-    for (uint32_t rank = node->turns.ranks; rank-- > 0;)
-        if (rank != begun)
-            ompi_op_reduce(elements->op, given_by(node, elements, rank, own) + at, (char *) to + at,
-                           (compat_count) count, elements->type);
+    uint32_t rank = node->turns.ranks - 1;
+    if (own != to) /* else the last rank's are there */
+        elements_copy(elements, count, given_by(node, elements, rank, own) + at, (char *) to + at);
+    while (rank-- > 0)
+        ompi_op_reduce(elements->op, given_by(node, elements, rank, own) + at, (char *) to + at,
+                       (compat_count) count, elements->type);
 }
 
 /* The part of `count` elements that belongs to this process. */
@@ -247,7 +242,7 @@ static int give_turn(node_module_t *node, const struct elements *elements, size_
 static int reduce_turn(node_module_t *node, const struct elements *elements, size_t count,
                        const void *from, void *to, bool is_root)
 {
-    const void *own = is_root ? own_for(node, elements, from, to) : NULL;
+    const void *own = is_root ? own_for(node, from, to) : NULL;
     int status =
         give_turn(node, elements, count, own ? NULL : from, is_root, MCA_COLL_BASE_TAG_REDUCE);
     if (is_root && status == OMPI_SUCCESS)
@@ -255,13 +250,19 @@ static int reduce_turn(node_module_t *node, const struct elements *elements, siz
     return status;
 }
 
-/* Each reduces for itself. */
+/* Each reduces for itself. In place rank 0 does it in the turn's result, which no other uses, so
+ * that its own elements are whole meanwhile. */
 static int allreduce_look_turn(node_module_t *node, const struct elements *elements, size_t count,
                                const void *from, void *to)
 {
+    bool is_apart = from == to && node->me == 0;
+    void *result = is_apart ? elements_in(elements, turn_result(&node->turns)) : to;
     int status = give_turn(node, elements, count, from, true, MCA_COLL_BASE_TAG_ALLREDUCE);
-    if (status == OMPI_SUCCESS)
-        elements_reduce(node, elements, 0, count, own_for(node, elements, from, to), to);
+    if (status != OMPI_SUCCESS)
+        return status;
+    elements_reduce(node, elements, 0, count, own_for(node, from, result), result);
+    if (is_apart)
+        elements_copy(elements, count, result, to);
     return status;
 }
 

@@ -18,7 +18,8 @@
  *                       this one; all read it once all have arrived at the next. It has no number.
  *
  * What a turn has used is written again when all have arrived at the turn behind it, as then all
- * have left it. So no process is more than 64 turns ahead of another. */
+ * have left it; only a slot's number and arrival may be further, where a root need not wait. So no
+ * process is more than 64 turns ahead of another. */
 #ifndef COLL_NODE_TURN_H
 #define COLL_NODE_TURN_H
 
@@ -134,8 +135,10 @@ static inline bool turn_is_before(uint32_t number, uint32_t other)
 
 static inline void turn_set_number(struct turns *turns, struct slot *slot)
 {
+    /* No process is more than 64 turns ahead of another, so all have reached this; and `all_at`
+     * does not seem to lie ahead after 2^31 turns in which this process has not looked. */
     if (turn_is_before(turns->all_at, turns->turn - TURN_COUNTS))
-        turns->all_at = turns->turn - TURN_COUNTS; /* it may not have looked for long */
+        turns->all_at = turns->turn - TURN_COUNTS;
     atomic_store_explicit(&slot->number, turns->turn + 1, memory_order_seq_cst);
 }
 

@@ -112,7 +112,7 @@ static int wait_until(node_module_t *node, is_over_fn is_over, int tag)
     struct multilane_wait wait = {
         .comm = node->entry.comm, .tag = tag, .look = look, .missing = missing, .with = node};
     int status = OMPI_SUCCESS;
-    for (int look = turns->looks ? LOOKS : 1; look > 0; look--)
+    for (int left = turns->looks ? LOOKS : 1; left > 0; left--)
         if (OPAL_LIKELY(is_over(turns, &wait.word, &wait.seen)))
             return OMPI_SUCCESS;
     atomic_fetch_add_explicit(&turns->area->sleepers, 1, memory_order_seq_cst);

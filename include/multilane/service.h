@@ -11,9 +11,9 @@ struct ompi_communicator_t;
 
 /* The PML exports one constant of this type; dlsym(RTLD_DEFAULT, symbol) finds it, as with the
  * extensions of BTLs (multilane/extension.h). */
-#define MULTILANE_SERVICE_VERSION 1
-#define MULTILANE_SERVICE_NAME    mca_pml_multilane_service_v1
-#define MULTILANE_SERVICE_SYMBOL  "mca_pml_multilane_service_v1"
+#define MULTILANE_SERVICE_VERSION 2
+#define MULTILANE_SERVICE_NAME    mca_pml_multilane_service_v2
+#define MULTILANE_SERVICE_SYMBOL  "mca_pml_multilane_service_v2"
 
 /* A wait for a word of shared memory, in a collective operation. */
 struct multilane_wait {

@@ -2,12 +2,14 @@
 // Random collective operations, checked: all ranks draw the same ones and compute what must come
 // out of them. Plain MPI.
 //
-//   collective SEED ROUNDS [--by VARIABLE]
+//   collective SEED ROUNDS [--by VARIABLE [MOST]]
 //   collective SEED ROUNDS --differ COUNT | --until-lost
 //
-// --by: fails where that MPI_T variable has counted none of them. --differ: in the end rank 1 calls
-// another operation than the others, of COUNT numbers. --until-lost: goes on until some processes
-// are out of reach, which all must be told by an error.
+// --by: fails where that MPI_T variable has counted none of them, or a message beside operations
+// has not come after MOST of them. --differ: in the end rank 1 calls another operation than the
+// others, of COUNT numbers. --until-lost: goes on until some processes are out of reach, which all
+// must be told by an error.
+#include <math.h>
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -416,6 +418,46 @@ static void one_is_late(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+// A program may branch by a result: it is the same in all, also where the operation depends on the
+// order of its operands, as that of numbers with one that is none.
+static void results_are_alike(void)
+{
+    double results[64];
+    what = "MPI_Allreduce in place of NaN";
+    for (int which = 0; which < world_size && world_size <= 64; which++) {
+        double result = which == world_rank ? NAN : world_rank;
+        MPI_Allreduce(MPI_IN_PLACE, &result, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+        MPI_Allgather(&result, 1, MPI_DOUBLE, results, 1, MPI_DOUBLE, MPI_COMM_WORLD);
+        for (int rank = 0; rank < world_size; rank++)
+            if (memcmp(&results[rank], &results[0], sizeof(double)) != 0)
+                fail(rank, (size_t) which, results[rank], results[0]);
+    }
+}
+
+// Rank 0's message goes on while all only add up whether it has come, so many times.
+static void messages_move_meanwhile(int most)
+{
+    static char much[200000];
+    MPI_Request request = MPI_REQUEST_NULL;
+    int all_came = 0;
+    what = "MPI_Allreduce beside a message";
+    for (int i = 0; i < 10; i++) // they come at the same time
+        MPI_Barrier(MPI_COMM_WORLD);
+    if (world_rank == 0)
+        MPI_Isend(much, sizeof(much), MPI_BYTE, 1, 0, MPI_COMM_WORLD, &request);
+    else if (world_rank == 1)
+        MPI_Irecv(much, sizeof(much), MPI_BYTE, 0, 0, MPI_COMM_WORLD, &request);
+    for (int i = 0; i < most && !all_came; i++) {
+        int came = 1;
+        if (world_rank == 1)
+            MPI_Test(&request, &came, MPI_STATUS_IGNORE);
+        MPI_Allreduce(&came, &all_came, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    }
+    if (!all_came)
+        fail(0, 0, 0, 1);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 // False: no error has come in time.
 static bool sums_until_lost(void)
 {
@@ -466,6 +508,10 @@ int main(int argc, char **argv)
         one_round(comms[i]);
     }
     one_is_late();
+    for (int i = 0; i < 20; i++)
+        messages_move_meanwhile(variable && argc > 5 ? atoi(argv[5]) : 1000000);
+    if (variable)
+        results_are_alike();
     if (argc > 4 && strcmp(argv[3], "--differ") == 0) {
         static int in[BYTES_MAX], out[BYTES_MAX];
         for (int i = 0; i < 10; i++)

@@ -83,7 +83,8 @@ static const struct param rows[] = {
      "where processes of the job outnumber the processors that they may use, or where Open MPI "
      "yields, else spin"},
     {"learn", PARAM_INT, &parameters.learn, "0 to 1",
-     "1: plans follow what messages take; 0: the first plan stays"},
+     "1: plans follow what messages take, but for those within a node whose processors are "
+     "short; 0: the first plan stays"},
     {"profile", PARAM_STRING, &parameters.profile, NULL,
      "measured attributes: auto, none, or a file"},
     {"device_code", PARAM_STRING, &parameters.device_code, NULL,

@@ -293,12 +293,12 @@ void module_fini(void)
     if (!multilane.enabled)
         return;
     progress_thread_end();
-    learning_save(); /* while it is known how processes wait */
-    waiting_end();
     blackbox_end(&mca_pml);
     page_keeper_end();
     waits_unhook();
     explain_write();
+    learning_save();
+    waiting_end(); /* both depend on how processes have waited */
     timers_end();
     opal_progress_unregister(module_progress);
     multilane.enabled = false;

@@ -200,7 +200,7 @@ static bool plan_stripes(const struct plan *plan)
 bool class_learns(const struct peer_class *class)
 {
     return parameters.learn && !class->is_forced &&
-           (class->placement == PROFILE_HOST || !waiting_shares_now());
+           (class->placement == PROFILE_HOST || !waiting_shares());
 }
 
 /* Does this process write a report of how messages went? */

@@ -156,8 +156,9 @@ void class_surroundings(struct model_surroundings *around);
 void class_plan_input(const struct peer_class *class, enum class_buffer buffer,
                       struct plan_input *input);
 
-/* Do plans for such peers follow what messages take? Not on a node whose processors are short:
- * there a message's time is that of the processes that have the processor before its two ends. */
+/* Do plans for such peers follow what messages take? Not within a node where calls leave the
+ * processor (lane/waiting.h): there a message's time is that of the processes that have it before
+ * the two ends. Between nodes lanes differ by more than that. */
 bool class_learns(const struct peer_class *class);
 
 /* Does this process write a report of how messages went? */

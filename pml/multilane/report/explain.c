@@ -293,6 +293,11 @@ static void print_troubles(FILE *file, const char *between)
     }
 }
 
+static bool teaches_nothing(const struct peer_class *class)
+{
+    return parameters.learn && !class->is_forced && !class_learns(class);
+}
+
 static void print_text(FILE *file)
 {
     struct plan_input input;
@@ -309,7 +314,7 @@ static void print_text(FILE *file)
         fprintf(file, "  %u peer%s over", class->peers, number_plural(class->peers));
         for (int i = 0; i < class->lane_count; i++)
             fprintf(file, " %s", class->lanes[i].name);
-        fputc('\n', file);
+        fputs(teaches_nothing(class) ? ", learning nothing: processors are short\n" : "\n", file);
         class_plan_input(class, CLASS_CONTIGUOUS, &input);
         input.lane_count = (uint32_t) class_lanes_described(class);
         plan_lanes_print(file, &input, observed_at, class, "  ");
@@ -443,7 +448,8 @@ static void print_json(FILE *file)
         between = ", ";
         for (int i = 0; i < class_lanes_described(class); i++)
             fprintf(file, "%s\"%s\"", i ? ", " : "", class->lanes[i].name);
-        fprintf(file, "], \"attributes\": [");
+        fprintf(file, "], \"learns\": %s, \"attributes\": [",
+                class_learns(class) ? "true" : "false");
         print_json_attributes(file, class);
         fprintf(file, "], ");
         print_json_moves(file, class);

@@ -4,7 +4,7 @@
 #
 # Processors count as short, so that it is used on machines with many, too.
 collective="--mca pml multilane --mca btl self,shm --mca pml_multilane_wait sleep"
-elsewhere_only 'series=collective.@(looks|3|5|9|3.large|tcp|differ.*|explained|acoll.*)' 'asan=collective.@(looks|3|5|3.large|differ.*|explained)' 'tsan=collective.@(looks|3|differ.*|explained)'
+elsewhere_only 'series=collective.@(looks*|3|5|9|3.large|tcp|differ.*|explained|acoll.*)' 'asan=collective.@(looks*|3|5|3.large|differ.*|explained)' 'tsan=collective.@(looks*|3|differ.*|explained)'
 rounds=400
 [ -z "$whole" ] || rounds=2000
 [ -z "$MULTILANE_LONG" ] || rounds=20000
@@ -18,6 +18,10 @@ collective_runs() {
     # Each has its processor.
     mpi collective.looks 2 --mca pml multilane --mca btl self,shm --mca pml_multilane_wait spin \
         -- collective 2 $rounds --by coll_node_operations
+    mpi collective.looks.beside 2 --mca pml multilane --mca btl self,shm --mca pml_multilane_wait spin \
+        --mca pml_multilane_protocol rndv-put -- collective 3 20 --by coll_node_operations 1000
+    mpi_fails collective.looks.differ 'rank 0 calls MPI_Barrier, and rank 1 calls MPI_Allreduce|rank 1 calls MPI_Allreduce, and rank 0 calls MPI_Barrier' \
+        2 --mca pml multilane --mca btl self,shm --mca pml_multilane_wait spin -- collective 3 10 --differ 1
     # Some of them are too large for it.
     for ranks in 3 9; do
         mpi collective.$ranks.large $ranks $collective --mca coll_node_bytes_max 100000 \
