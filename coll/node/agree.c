@@ -6,11 +6,11 @@
 bool all_agree(struct entry *entry, enum multilane_way why, bool *shares, bool unshared_too,
                int *status)
 {
-    uint32_t mine[2] = {(uint32_t) why, *shares}, all[2] = {0, 0};
-    *status = entry->below.coll_allreduce(mine, all, 2, MPI_UINT32_T, MPI_MAX, entry->comm,
+    uint32_t mine[3] = {(uint32_t) why, *shares, !unshared_too}, all[3] = {0, 0, 0};
+    *status = entry->below.coll_allreduce(mine, all, 3, MPI_UINT32_T, MPI_MAX, entry->comm,
                                           entry->below.coll_allreduce_module);
     *shares = all[1] != 0;
     entry->without =
-        all[0] || *shares || unshared_too ? (enum multilane_way) all[0] : MULTILANE_UNSHARED;
+        all[0] || *shares || !all[2] ? (enum multilane_way) all[0] : MULTILANE_UNSHARED;
     return *status == OMPI_SUCCESS && entry->without == MULTILANE_BY_NODE;
 }

@@ -11,9 +11,7 @@
 #define SLOT_BYTES_MAX 65536u
 #define AREA_UNIT      4096u
 
-/* Where no process shares its processor so many look at each other's slots, and so many bytes are
- * faster there than as messages. More processes were not measured: they go by messages. */
-#define LOOKING_RANKS 2u
+/* Where processes look at each other's slots so many bytes are faster there than as messages. */
 #define LOOKING_BYTES 4096u
 
 /* What each process tells the others. */
@@ -195,7 +193,7 @@ int area_obtain(node_module_t *node)
     node->parts = calloc(ranks, sizeof(*node->parts));
     enum multilane_way why = hindrance(node, votes, &commons);
     bool shares = why == MULTILANE_BY_NODE && node_shares();
-    if (all_agree(&node->entry, why, &shares, ranks <= LOOKING_RANKS, &status))
+    if (all_agree(&node->entry, why, &shares, ranks <= node_looking_ranks, &status))
         status = area_share(node, &commons, votes, !shares);
     free(votes);
     return status;

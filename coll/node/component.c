@@ -11,6 +11,7 @@
 #define PRIORITY 90
 
 unsigned long long node_bytes_max = 64 << 20;
+unsigned node_looking_ranks = 2; /* more were not measured */
 _Atomic unsigned long long node_operations;
 bool across_always;
 _Atomic unsigned long long across_operations;
@@ -37,6 +38,12 @@ static int component_register(void)
         "each up to 4 KiB. Where processes differ the least counts",
         MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &node_bytes_max);
+    (void) mca_base_component_var_register(
+        &mca_coll_node_component.collm_version, "looking_ranks",
+        "Of so many processes with a processor each collective operations up to 4 KiB go through "
+        "the memory of a node, where each looks at what the others have left; of more by messages",
+        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
+        &node_looking_ranks);
     (void) mca_base_component_var_register(&mca_coll_node_component.collm_version, "across_always",
                                            "Collective operations between nodes go by a leader of "
                                            "each node also where no process shares "

@@ -42,6 +42,7 @@ OBJ_CLASS_DECLARATION(node_module_t);
 /* --- component.c --- */
 
 extern __attribute__((visibility("hidden"))) unsigned long long node_bytes_max;
+extern __attribute__((visibility("hidden"))) unsigned node_looking_ranks;
 /* That went by an area, for people. */
 extern __attribute__((visibility("hidden"))) _Atomic unsigned long long node_operations;
 

@@ -15,10 +15,11 @@
 #define RANKS_MAX  20000u
 
 unsigned long long node_bytes_max = 4096;
+unsigned node_looking_ranks = 2;
 bool across_always, driver_is_loaded, device_memory_possible;
 
 static _Alignas(4096) unsigned char memory[PART_BYTES];
-static bool this_shares, others_share, this_records, memory_is_there;
+static bool this_shares, others_share, others_refuse, this_records, memory_is_there;
 static size_t reserved, reserved_at;
 static unsigned agreements, gathers, failing_calloc; /* 0: none fails */
 static uint32_t agreed_why, others_why;
@@ -87,8 +88,9 @@ static int play_allreduce(const void *from, void *to, compat_count count, ompi_d
                           ompi_op_t *op, ompi_communicator_t *of, mca_coll_base_module_t *module)
 {
     (void) count, (void) type, (void) op, (void) of, (void) module;
-    memcpy(to, from, 2 * sizeof(uint32_t));
+    memcpy(to, from, 3 * sizeof(uint32_t));
     ((uint32_t *) to)[1] |= others_share;
+    ((uint32_t *) to)[2] |= others_refuse;
     agreements++;
     agreed_why = *(const uint32_t *) from;
     if (agreed_why < others_why)
@@ -121,7 +123,7 @@ static void begin(struct entry *entry, uint32_t ranks)
     agreed_why = others_why = MULTILANE_BY_NODE;
     reserved = 0;
     this_shares = memory_is_there = true;
-    this_records = others_share = false;
+    this_records = others_share = others_refuse = false;
     device_memory_possible = false;
     leaders = NULL;
 }
@@ -195,6 +197,13 @@ static void two_look(void)
     CHECK(node.bytes_max == node.turns.slot_bytes && node.turns.slot_bytes <= 4096 &&
               reserved <= 65536,
           "%u in a slot, %zu reserved", node.turns.slot_bytes, reserved);
+    leave(&node);
+    node = node_of(2);
+    this_shares = false;
+    others_refuse = true;
+    CHECK(area_obtain(&node) == OMPI_SUCCESS && !node.turns.area &&
+              node.entry.without == MULTILANE_UNSHARED,
+          "the other one has a lower coll_node_looking_ranks");
     leave(&node);
     for (int which = 0; which < 2; which++) {
         node = node_of(2);

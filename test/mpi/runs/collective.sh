@@ -18,6 +18,8 @@ collective_runs() {
     # Each has its processor.
     mpi collective.looks 2 --mca pml multilane --mca btl self,shm --mca pml_multilane_wait spin \
         -- collective 2 $rounds --by coll_node_operations
+    mpi collective.looks.5 5 --mca pml multilane --mca btl self,shm --mca pml_multilane_wait spin \
+        --mca coll_node_looking_ranks 5 -- collective 5 $((rounds / 4)) --by coll_node_operations
     mpi collective.looks.beside 2 --mca pml multilane --mca btl self,shm --mca pml_multilane_wait spin \
         --mca pml_multilane_protocol rndv-put -- collective 3 20 --by coll_node_operations 1000
     mpi_fails collective.looks.differ 'rank 0 calls MPI_Barrier, and rank 1 calls MPI_Allreduce|rank 1 calls MPI_Allreduce, and rank 0 calls MPI_Barrier' \
