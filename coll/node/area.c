@@ -164,8 +164,8 @@ static enum multilane_way hindrance(const node_module_t *node, const struct vote
 }
 
 /* All can have an area, if rank 0 has room for one. */
-static int area_share(node_module_t *node, const struct multilane_commons *commons,
-                      struct vote *votes, bool looks)
+static int area_set_up(node_module_t *node, const struct multilane_commons *commons,
+                       struct vote *votes, bool looks)
 {
     struct own_area *own = NULL;
     if (node->me == 0)
@@ -194,7 +194,7 @@ int area_obtain(node_module_t *node)
     enum multilane_way why = hindrance(node, votes, &commons);
     bool shares = why == MULTILANE_BY_NODE && node_shares();
     if (all_agree(&node->entry, why, &shares, ranks <= node_looking_ranks, &status))
-        status = area_share(node, &commons, votes, !shares);
+        status = area_set_up(node, &commons, votes, !shares);
     free(votes);
     return status;
 }

@@ -34,8 +34,8 @@ static int component_register(void)
     (void) mca_base_component_var_register(
         &mca_coll_node_component.collm_version, "bytes_max",
         "Collective operations go through the memory of a node up to so many bytes of a process, "
-        "MPI_Alltoall also only up to 16 KiB for each, and all of two processes with a processor "
-        "each up to 4 KiB. Where processes differ the least counts",
+        "MPI_Alltoall also only up to 16 KiB for each, and where each process has a processor up "
+        "to 4 KiB. Where processes differ the least counts",
         MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &node_bytes_max);
     (void) mca_base_component_var_register(

@@ -11,9 +11,11 @@
 #define ALLTOALL_BYTES_MAX 16384u
 /* A reduction is divided among all where it takes so many turns, or there are so many processes and
  * so many bytes for each. Each then runs once more, which costs more where there are many. */
-#define RANGES_TURNS      4u
-#define RANGES_RANKS      4u
-#define RANGES_BYTES      16384u
+#define RANGES_TURNS 4u
+#define RANGES_RANKS 4u
+#define RANGES_BYTES 16384u
+/* A process that never has to wait for the others makes progress on its messages once in so many
+ * turns. */
 #define TURNS_TO_PROGRESS 32u
 
 /* Where only the root waits, messages are faster: the other process sends ahead, and needs no slot
@@ -44,7 +46,7 @@ static inline bool goes_by_area(node_module_t *node, enum multilane_call call, i
         ++node->entry.operations > NODE_OPERATIONS_BELOW)
         *status = area_obtain(node);
     if (node->turns.looks && node->turns.turn % TURNS_TO_PROGRESS == 0)
-        opal_progress(); /* processes that never wait have other messages, too */
+        opal_progress();
     node->turns.is_short = bytes <= SHORT_BYTES;
     node->turns.call = node_call_word(call, root, bytes);
     if (OPAL_UNLIKELY(!node->turns.area || bytes > node->bytes_max || is_faster_below(node, call)))

@@ -224,8 +224,10 @@ static bool wait_step(struct state *state, uint32_t me, enum step next)
     case ASLEEP: /* the last look, at the word alone */
         memcpy(&seen, state->area + state->word[me], sizeof(seen));
         process->wait = fault != SLEEPS_UNSEEN && seen != state->seen[me] ? COUNTED : SLEEPING;
-        if (process->wait == COUNTED)
-            state->asleep[me] = 0, state->word[me] = state->seen[me] = 0;
+        if (process->wait == COUNTED) {
+            state->asleep[me] = 0;
+            state->word[me] = state->seen[me] = 0;
+        }
         return true;
     default:
         if (state->asleep[me])

@@ -293,7 +293,7 @@ static void print_troubles(FILE *file, const char *between)
     }
 }
 
-static bool teaches_nothing(const struct peer_class *class)
+static bool learns_nothing(const struct peer_class *class)
 {
     return parameters.learn && !class->is_forced && !class_learns(class);
 }
@@ -314,7 +314,7 @@ static void print_text(FILE *file)
         fprintf(file, "  %u peer%s over", class->peers, number_plural(class->peers));
         for (int i = 0; i < class->lane_count; i++)
             fprintf(file, " %s", class->lanes[i].name);
-        fputs(teaches_nothing(class) ? ", learning nothing: processors are short\n" : "\n", file);
+        fputs(learns_nothing(class) ? ", learning nothing: processors are short\n" : "\n", file);
         class_plan_input(class, CLASS_CONTIGUOUS, &input);
         input.lane_count = (uint32_t) class_lanes_described(class);
         plan_lanes_print(file, &input, observed_at, class, "  ");
