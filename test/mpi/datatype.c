@@ -147,6 +147,19 @@ static void large_derived_messages_travel(void)
     }
 }
 
+// Each length has its protocol, pieces and places in a lane's memory; and what is sent again and
+// again may be tried by other protocols.
+static void columns_of_any_length_travel(void)
+{
+    struct layout_element element = layout_element_get(4);
+    for (size_t elements = 16; elements < 20000; elements += elements / 12 + 1)
+        exchange_layouts(LAYOUT_LONG_VECTOR, LAYOUT_GAPS, &element,
+                         elements / LAYOUT_UNIT * LAYOUT_UNIT, false);
+    for (size_t elements = 600; elements < 10000; elements *= 2)
+        for (int i = 0; i < (suite.thorough ? 20000 : 500); i++)
+            exchange_layouts(LAYOUT_LONG_VECTOR, LAYOUT_LONG_VECTOR, &element, elements, false);
+}
+
 static void a_shorter_message_fills_the_first_elements(void)
 {
     static const size_t sizes[][2] = {{12, 24}, {600, 12000}, {6000, 9000}, {60000, 120000}};
@@ -341,6 +354,7 @@ static const struct suite_case cases[] = {
     {"derived_types_travel_between_all_layouts", DERIVED, derived_types_travel_between_all_layouts,
      1},
     {"large_derived_messages_travel", DERIVED, large_derived_messages_travel, 1},
+    {"columns_of_any_length_travel", DERIVED, columns_of_any_length_travel, 1},
     {"a_shorter_message_fills_the_first_elements",
      "Datatypes, Use of General Datatypes in Communication",
      a_shorter_message_fills_the_first_elements, 1},

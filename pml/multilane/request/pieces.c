@@ -208,10 +208,13 @@ static int piece_send_copied(const struct piece *piece, struct transfer *transfe
  * and blocks of 16 in 64; single numbers would gain another tenth from 4 KiB. */
 #define PACKED_PIECE_BYTES ((size_t) 8 << 10)
 
-static size_t piece_most(const struct piece *piece, const struct lane *lane, size_t header_length)
+/* What goes whole, because its receiver takes it whole, is not cut. */
+static size_t piece_most(const struct piece *piece, const struct lane *lane, size_t header_length,
+                         bool all)
 {
     size_t most = lane->largest - header_length;
-    return !piece->data && lane->reserve && most > PACKED_PIECE_BYTES ? PACKED_PIECE_BYTES : most;
+    bool is_cut = !all && !piece->data && lane->reserve && most > PACKED_PIECE_BYTES;
+    return is_cut ? PACKED_PIECE_BYTES : most;
 }
 
 static int piece_send_from(struct send_request *request, struct piece *piece,
@@ -219,7 +222,7 @@ static int piece_send_from(struct send_request *request, struct piece *piece,
                            size_t header_length, bool all)
 {
     size_t wanted = piece->size;
-    piece->size = stripe_fragment(wanted, piece_most(piece, lane, header_length));
+    piece->size = stripe_fragment(wanted, piece_most(piece, lane, header_length, all));
     if (OPAL_UNLIKELY(peer_is_gone(lane->peer)))
         return OMPI_ERR_UNREACH;
     mca_btl_base_registration_handle_t *registration = piece_registration(request, lane, piece);

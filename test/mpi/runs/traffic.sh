@@ -56,6 +56,8 @@ mpi_says traffic.two-lanes-are-used 'rndv-get .*[+] ' 2 --mca pml multilane --mc
     --mca pml_multilane_lane_attr "$sm:group=0;shm:group=0" -- ring
 for protocol in $traffic_protocols; do
     traffic "$protocol-$sm" 3 self,$sm --mca pml_multilane_protocol $protocol -- --batches 20
+    mpi "traffic.columns-$protocol-shm" 2 --mca pml multilane --mca btl self,shm \
+        --mca pml_multilane_protocol $protocol -- conform datatype --case columns_of_any_length_travel
     if [ -n "${MULTILANE_LONG:-}" ]; then
         traffic "$protocol-tcp" 3 self,tcp --mca pml_multilane_protocol $protocol --
         traffic "$protocol-shm" 3 self,shm --mca pml_multilane_protocol $protocol --
