@@ -40,6 +40,7 @@ test_unit_replay_LDADD = libmultilane_tools.la -lm
 check_PROGRAMS += test/unit/top_why
 TESTS += test/unit/top_why
 test_unit_top_why_LDADD = libmultilane_top.la
+test_unit_top_why_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=ranks_find
 
 # The two rules of common/compat.
 check_PROGRAMS += test/unit/test_compat

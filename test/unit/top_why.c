@@ -247,6 +247,38 @@ static void test_waits(void)
     found("itself", true, CAUSE_CYCLE, 0, "rank 0");
 }
 
+/* Wrapped at the link (test/unit/local.mk). */
+static unsigned long lookups;
+int __real_ranks_find(const struct ranks *all, const struct page_process *name);
+int __wrap_ranks_find(const struct ranks *all, const struct page_process *name);
+
+int __wrap_ranks_find(const struct ranks *all, const struct page_process *name)
+{
+    lookups++;
+    return __real_ranks_find(all, name);
+}
+
+#define MANY 256
+
+/* Of a whole job: the time grows with the ranks, not with their square. */
+static void test_many(void)
+{
+    job_begin(MANY);
+    for (int i = 0; i < MANY; i++)
+        receives(i, (i + 1) % MANY, 1);
+    lookups = 0;
+    found("large circle", true, CAUSE_CYCLE, 0, "256 ranks in all");
+    CHECK(lookups < 40 * MANY, "%lu lookups for a circle", lookups);
+
+    job_begin(MANY);
+    for (int i = 0; i < MANY - 1; i++)
+        receives(i, i + 1, 1);
+    computes(MANY - 1);
+    lookups = 0;
+    found("chain", false, CAUSE_COMPUTES, MANY - 1, "rank 255");
+    CHECK(lookups < 40 * MANY, "%lu lookups for a chain", lookups);
+}
+
 static void test_busy(void)
 {
     job_begin(3);
@@ -478,6 +510,7 @@ int main(void)
     test_events_are_shown();
     test_messages();
     test_waits();
+    test_many();
     test_busy();
     test_healthy();
     test_bounds();

@@ -221,13 +221,15 @@ void edges_settle(const struct ranks *ranks, struct standing *standing)
     bool changed = true;
     for (size_t i = 0; i < ranks->count; i++)
         standing->goes_on[i] = standing->activities[i] <= ACTIVITY_IN_MPI;
-    while (changed) {
+    /* In turn from both ends: ranks often wait for the next one, or for the one before. */
+    for (bool up = true; changed; up = !up) {
         changed = false;
         for (size_t i = 0; i < ranks->count; i++) {
-            if (!activity_waits(standing->activities[i]) || standing->goes_on[i] ||
-                !can_go_on(ranks, standing, (int) i))
+            size_t rank = up ? i : ranks->count - 1 - i;
+            if (!activity_waits(standing->activities[rank]) || standing->goes_on[rank] ||
+                !can_go_on(ranks, standing, (int) rank))
                 continue;
-            standing->goes_on[i] = changed = true;
+            standing->goes_on[rank] = changed = true;
         }
     }
 }

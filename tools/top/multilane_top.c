@@ -84,20 +84,26 @@ static bool is_still(const struct options *options)
 /* --- one report ------------------------------------------------------------------------------- */
 
 /* The pages of the whole job once more, beside those before. False: not as many came, as where the
- * job ends. */
+ * job ends. A job that lives and does not answer again is what the first look has shown. */
 static bool job_look_again(struct ranks *ranks, const struct options *options)
 {
-    struct error_text ignored;
+    char job[16];
+    const char *number = options->choice.number ? options->choice.number : job;
+    const struct choice same = {.number = number};
+    struct error_text error;
     struct ranks later = {.list = NULL};
     struct left left = {.list = NULL};
-    bool is_good = ranks_find_all(&options->choice, &later, &ignored) &&
-                   whole_job_load(options->choice.number, &later, &left, &ignored);
+    snprintf(job, sizeof(job), "%u", ranks->list[0].second.page.me.job);
+    bool lives = ranks_find_all(&same, &later, &error);
+    bool is_good = lives && whole_job_load(number, &later, &left, &error);
+    if (lives && !is_good)
+        fprintf(stderr, "multilane-top: no second look: %s.\n", error.text);
     for (size_t i = 0; is_good && i < later.count; i++) {
         int before = ranks_find(ranks, &later.list[i].second.page.me);
         if (before >= 0)
             later.list[i].first = ranks->list[before].second;
     }
-    bool is_whole = is_good && later.count >= ranks->count;
+    bool is_whole = is_good ? later.count >= ranks->count : lives;
     left_free(&left);
     ranks_free(is_good ? ranks : &later);
     if (is_good)

@@ -34,6 +34,7 @@ struct search {
     const struct ranks *ranks;
     struct why *why;
     struct cause unused;
+    size_t *left_by; /* the walk that has left this rank, from 1; 0: none yet */
 };
 
 static const struct rank *rank_at(const struct search *search, int index)
@@ -349,17 +350,18 @@ static void cycle_say(struct search *search, int start)
         words_more(&cause->words, "; and so on, %d ranks in all", length);
 }
 
-/* From each blocked rank along the first edge: after as many steps as there are ranks it is in a
- * circle, if it has come so far. */
+/* From each blocked rank along the first edge, until there is none, or one that a walk has left
+ * before: was it this walk, there is a circle. */
 static void cycles_look(struct search *search)
 {
-    for (size_t i = 0; i < search->ranks->count; i++) {
-        if (!is_blocked(search, (int) i))
-            continue;
-        int at = (int) i;
-        for (size_t step = 0; at >= 0 && step < search->ranks->count; step++)
+    size_t *left_by = search->left_by;
+    for (size_t walk = 1; walk <= search->ranks->count; walk++) {
+        int at = (int) walk - 1;
+        while (at >= 0 && is_blocked(search, at) && !left_by[at]) {
+            left_by[at] = walk;
             at = next_blocked(search, at);
-        if (at >= 0)
+        }
+        if (at >= 0 && left_by[at] == walk)
             cycle_say(search, at);
     }
 }
@@ -451,7 +453,9 @@ bool why_find(const struct ranks *ranks, struct why *why)
     memset(why, 0, sizeof(*why));
     why->standing.activities = calloc(ranks->count + 1, sizeof(*why->standing.activities));
     why->standing.goes_on = calloc(ranks->count + 1, sizeof(*why->standing.goes_on));
-    if (!why->standing.activities || !why->standing.goes_on) {
+    search.left_by = calloc(ranks->count + 1, sizeof(*search.left_by));
+    if (!why->standing.activities || !why->standing.goes_on || !search.left_by) {
+        free(search.left_by);
         why_free(why);
         return false;
     }
@@ -464,6 +468,7 @@ bool why_find(const struct ranks *ranks, struct why *why)
         why->blocked += waits && !why->standing.goes_on[i];
     }
     causes_find(&search);
+    free(search.left_by);
     return true;
 }
 

@@ -78,6 +78,30 @@ inside_jobs() {
 }
 check "${prefix}inside.jobs" inside_jobs
 
+# A job that cannot be asked a second time hangs as the first look has shown; 2 s.
+inside_held() {
+    local job try rank output status=1
+    mpirun_run 2 --mca pml multilane --mca btl self,shm -- hang wrong-tag 1 >"$build/inside.job" 2>&1 &
+    job=$!
+    for try in $(seq 50); do
+        sleep 0.1
+        rank=$("$inside_top" "$job" --json 2>/dev/null | sed -n 's/.*"pid": \([0-9]*\),.*"does": "MPI_.*/\1/p' | head -1)
+        [ -z "$rank" ] || break
+    done
+    "$top/test/mpi/hold.py" "$rank" 5 >"$build/inside.ready" &
+    for try in $(seq 50); do
+        ! grep -q ready "$build/inside.ready" || break
+        sleep 0.1
+    done
+    output=$("$inside_top" --job --why "$rank" 2>&1)
+    [ $? = 1 ] && grep 'no second look: process .* cannot be asked' <<<"$output" && grep -q 'wrong tag\|tag 1' <<<"$output" && status=0
+    kill $! $(pgrep -P "$job") 2>/dev/null
+    wait 2>/dev/null
+    [ $status = 0 ] || printf '%s\n' "$output"
+    return $status
+}
+check "${prefix}inside.held" inside_held
+
 # A rank that sleeps in its wait is shown so, and one that spins, too.
 inside_state() { # sleep|spin STATES
     local job try said status=1
