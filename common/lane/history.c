@@ -71,6 +71,20 @@ static void start_read(const char *line, struct history *history)
     history_add_start(history, kind, &costs);
 }
 
+static void way_append(struct history *history, const struct history_way *way)
+{
+    uint32_t count = history->way_count;
+    if (count == HISTORY_WAYS_MAX)
+        return;
+    if (count % 64 == 0) {
+        struct history_way *more = realloc(history->ways, (count + 64) * sizeof(*more));
+        if (!more)
+            return;
+        history->ways = more;
+    }
+    history->ways[history->way_count++] = *way;
+}
+
 static void way_read(const char *line, struct history *history)
 {
     struct history_way way;
@@ -88,7 +102,7 @@ static void way_read(const char *line, struct history *history)
     way.seconds = 1e-12 * (double) ps;
     way.key.protocol_index = (uint8_t) index;
     way.key.copies = copies;
-    history_add_way(history, &way);
+    way_append(history, &way);
 }
 
 void history_read(const char *path, struct history *history)
@@ -182,6 +196,13 @@ void history_add_start(struct history *history, uint32_t kind, const struct star
     starts_place(history);
 }
 
+static void way_remove(struct history *history, uint32_t at)
+{
+    struct history_way *way = &history->ways[at];
+    memmove(way, way + 1, (--history->way_count - at) * sizeof(*way));
+}
+
+/* The newest is the last one. */
 void history_add_way(struct history *history, const struct history_way *way)
 {
     uint32_t at = 0;
@@ -190,18 +211,11 @@ void history_add_way(struct history *history, const struct history_way *way)
              learned_key_equals(history->ways[at].key, way->key) &&
              strcmp(history->ways[at].class, way->class) == 0))
         at++;
-    if (at == HISTORY_WAYS_MAX)
-        return;
-    if (at == history->way_count) {
-        if (at % 64 == 0) {
-            struct history_way *more = realloc(history->ways, (at + 64) * sizeof(history->ways[0]));
-            if (!more)
-                return;
-            history->ways = more;
-        }
-        history->way_count++;
-    }
-    history->ways[at] = *way;
+    if (at < history->way_count)
+        way_remove(history, at);
+    else if (at == HISTORY_WAYS_MAX)
+        way_remove(history, 0);
+    way_append(history, way);
 }
 
 bool history_has_starts(const struct history_starts *starts)

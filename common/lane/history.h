@@ -61,7 +61,8 @@ void history_free(struct history *history);
 /* By what an empty message takes now; 0: it is not known. */
 uint32_t history_kind(const struct history *history, bool is_crowded, double empty_s);
 
-/* Adds to it; a way that is known is replaced, the oldest start of the kind is forgotten. Costs
+/* Adds to it; a way that is known is replaced, the oldest start of the kind is forgotten, and where
+ * there is no room the way that was timed longest ago. Costs
  * that fail startup_check are those of a busy start, of the kind that is given. */
 void history_add_start(struct history *history, uint32_t kind, const struct startup_costs *costs);
 void history_add_way(struct history *history, const struct history_way *way);

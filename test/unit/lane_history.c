@@ -185,6 +185,35 @@ static void lies_are_not_there(void)
     history_free(&history);
 }
 
+static void way_class(struct history_way *way, unsigned number)
+{
+    snprintf(way->class, sizeof(way->class), "c%u/l", number);
+}
+
+static void a_full_one_forgets_what_was_timed_longest_ago(void)
+{
+    struct history history = {0}, later;
+    struct history_way way = {.key = {.lanes = 1}, .bucket = 20, .messages = 5, .seconds = 1e-6};
+    for (unsigned i = 0; i < HISTORY_WAYS_MAX; i++) {
+        way_class(&way, i);
+        history_add_way(&history, &way);
+    }
+    way_class(&way, 0); /* timed again */
+    history_add_way(&history, &way);
+    way_class(&way, HISTORY_WAYS_MAX);
+    history_add_way(&history, &way);
+    CHECK(history_write(path, &history), "it is not written");
+    history_read(path, &later);
+    CHECK(later.way_count == HISTORY_WAYS_MAX, "%u ways", later.way_count);
+    CHECK(strcmp(later.ways[0].class, "c2/l") == 0, "the oldest is %s", later.ways[0].class);
+    CHECK(strcmp(later.ways[HISTORY_WAYS_MAX - 1].class, way.class) == 0 &&
+              strcmp(later.ways[HISTORY_WAYS_MAX - 2].class, "c0/l") == 0,
+          "the newest are %s and %s", later.ways[HISTORY_WAYS_MAX - 2].class,
+          later.ways[HISTORY_WAYS_MAX - 1].class);
+    history_free(&history);
+    history_free(&later);
+}
+
 static void no_file_of_others_is_read(void)
 {
     struct history history;
@@ -217,6 +246,7 @@ int main(void)
     measuring_comes_to_an_end();
     starts_apart_are_kept_apart();
     lies_are_not_there();
+    a_full_one_forgets_what_was_timed_longest_ago();
     no_file_of_others_is_read();
     unlink(path);
     snprintf(path, sizeof(path), "%s/multilane", folder);

@@ -200,11 +200,25 @@ static void the_tool_prints_what_the_job_uses(const struct kind *kind)
     used_profile_load();
 }
 
+/* As one below a folder that only another user may enter. */
+static void a_folder_out_of_reach_is_no_profile(void)
+{
+    static char folder[400] = "/tmp/";
+    memset(folder + strlen(folder), 'x', sizeof(folder) - strlen(folder) - 1);
+    setenv("XDG_CACHE_HOME", folder, 1);
+    used_profile_fini();
+    parameters.profile = "auto";
+    used_profile_load();
+    CHECK(!used_profile_complaint(), "%s", used_profile_complaint());
+    used_profile_fini();
+}
+
 int main(void)
 {
     standin_begin();
     used_profile_load();
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         the_tool_prints_what_the_job_uses(&kinds[i]);
+    a_folder_out_of_reach_is_no_profile();
     return check_end();
 }
