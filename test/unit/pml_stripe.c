@@ -353,6 +353,22 @@ static void a_failed_copy_does_not_slow_its_lane(void)
           (unsigned long long) lane->copy_speed.bytes_s, (unsigned long long) before);
 }
 
+/* Two threads end copies at once: the one that counted first may look at the clock last. */
+static void copies_that_end_at_once_are_no_endless_speed(void)
+{
+    const double mbit[] = {800, 800};
+    sim_begin(2, mbit, 100000);
+    struct lane *lane = &sim.sender->lanes[0];
+    stripe_copying(lane, M);
+    stripe_copying(lane, M);
+    standin_now_ns += 10000000;
+    uint64_t before = lane->copy_speed.bytes_s;
+    lane->copy_speed.since_bytes = 2 * M; /* as the other thread leaves it */
+    stripe_copied(lane, M);
+    CHECK(lane->copy_speed.bytes_s == before, "%llu bytes/s, %llu before",
+          (unsigned long long) lane->copy_speed.bytes_s, (unsigned long long) before);
+}
+
 /* What began when the peer had one lane was not counted; it ends when there are two. */
 static void copies_of_an_only_lane_end_beside_another(void)
 {
@@ -496,6 +512,7 @@ int main(void)
     lanes_that_change_under_traffic_lose_nothing();
     a_rail_that_was_lost_gets_its_share_again();
     a_failed_copy_does_not_slow_its_lane();
+    copies_that_end_at_once_are_no_endless_speed();
     copies_of_an_only_lane_end_beside_another();
     return check_end();
 }

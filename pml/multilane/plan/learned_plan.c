@@ -144,15 +144,15 @@ static void learning_rebase(struct learning *learning, const struct plan *from,
 }
 
 /* `stay`: as in the plan's input; 1: the plan was never used, and its change is no move, nor a
- * promise: a job's first messages go to new memory. */
-static void plan_again(struct peer_class *class, enum class_buffer buffer, double stay)
+ * promise: a job's first messages go to new memory. False: the plan is the same. */
+static bool plan_again(struct peer_class *class, enum class_buffer buffer, double stay)
 {
     struct planned *before = class_planned(class, buffer);
     struct planned *after = before ? class_plan(class, buffer, stay) : NULL;
     uint32_t change = after ? first_change(before->plan, after->plan) : LEARNED_BUCKETS;
     if (change == LEARNED_BUCKETS) {
         planned_free(after);
-        return;
+        return false;
     }
     if (stay < 1)
         move_add(class, buffer, before->plan, after->plan, change);
@@ -162,16 +162,17 @@ static void plan_again(struct peer_class *class, enum class_buffer buffer, doubl
     counts_move(before, after);
     after->before = before;
     class_set_plan(class, buffer, after);
+    return true;
 }
 
 /* Other kinds of messages that follow the same times. */
 static void followers_plan(struct peer_class *class, enum class_buffer buffer)
 {
     if (buffer == CLASS_CONTIGUOUS) {
-        plan_again(class, CLASS_SYNC, 1);
-        plan_again(class, CLASS_LEAVING, 1);
+        (void) plan_again(class, CLASS_SYNC, 1);
+        (void) plan_again(class, CLASS_LEAVING, 1);
     } else if (buffer == CLASS_PACKED) {
-        plan_again(class, CLASS_SYNC_PACKED, 1);
+        (void) plan_again(class, CLASS_SYNC_PACKED, 1);
     }
 }
 
@@ -185,8 +186,10 @@ static void plan_as_known(struct peer_class *class, enum class_buffer buffer,
     memset(learning->is_looked, 0, sizeof(learning->is_looked));
     OPAL_THREAD_UNLOCK(&learning_lock);
     atomic_store_explicit(&class->learned[buffer], &learning->model, memory_order_release);
-    plan_again(class, buffer, stay);
-    followers_plan(class, buffer);
+    bool changes = plan_again(class, buffer, stay);
+    /* Only then: their own plans know no `stay`, and would change with each small difference. */
+    if (changes || stay == 1)
+        followers_plan(class, buffer);
 }
 
 bool learning_is_due(const struct peer_class *class, enum class_buffer buffer)

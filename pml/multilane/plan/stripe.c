@@ -313,9 +313,10 @@ void stripe_copying(struct lane *lane, size_t size)
 static void speed_observed(struct lane_speed *speed, uint64_t total)
 {
     uint64_t now = clock_now_ns(), since = counter_read(&speed->since_ns);
-    uint64_t bytes = total - counter_read(&speed->since_bytes);
-    if (now <= since)
+    uint64_t before = counter_read(&speed->since_bytes);
+    if (now <= since || total <= before) /* another thread has observed what came later */
         return;
+    uint64_t bytes = total - before;
     double average = (double) counter_read(&speed->bytes_s);
     double sample = (double) bytes * 1e9 / (double) (now - since);
     /* Too few bytes, or the lane may have waited for more or for its report: then the sample is
