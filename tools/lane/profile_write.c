@@ -3,6 +3,7 @@
 #include "tools/lane/profile_write.h"
 
 #include <math.h>
+#include <sys/stat.h>
 
 #include "common/model/number.h"
 
@@ -126,6 +127,9 @@ static void print_profile(FILE *out, const struct lane_file *file)
 bool profile_can_write(const char *path, struct error_text *error)
 {
     struct whole_file file;
+    struct stat there;
+    if (stat(path, &there) == 0 && S_ISDIR(there.st_mode))
+        return fail_with(error, "%.120s: is a folder", path);
     if (!whole_file_begin(&file, path, 0666, error))
         return false;
     whole_file_drop(&file);

@@ -485,6 +485,12 @@ static void file_name(char *name, size_t size, bool is_json)
         snprintf(name, size, "%s", given);
 }
 
+static void cannot_write(const char *name)
+{
+    opal_output(0, "multilane: pml_multilane_explain_file: cannot write %s: %s.", name,
+                strerror(errno));
+}
+
 static void print_to_file(void)
 {
     char name[4096];
@@ -493,15 +499,16 @@ static void print_to_file(void)
     file_name(name, sizeof(name), is_json);
     FILE *file = fopen(name, "we");
     if (!file) {
-        opal_output(0, "multilane: pml_multilane_explain_file: cannot write %s: %s.", name,
-                    strerror(errno));
+        cannot_write(name);
         return;
     }
     if (is_json)
         print_json(file);
     else
         print_text(file);
-    fclose(file);
+    bool is_bad = ferror(file);
+    if (fclose(file) != 0 || is_bad)
+        cannot_write(name);
 }
 
 /* In one write, so that the reports of several ranks do not mix. */

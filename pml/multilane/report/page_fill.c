@@ -96,16 +96,15 @@ static void sending_fill(struct peer *peer, struct page_peer *row)
     OPAL_THREAD_UNLOCK(&peer->credit_lock);
 }
 
-/* False: the lock is taken; what was there stays. */
-static bool receiving_fill(struct peer *peer, struct page_peer *row)
+/* Where the lock is taken, what was there stays. */
+static void receiving_fill(struct peer *peer, struct page_peer *row)
 {
     if (biased_trylock(&peer->lock) != 0)
-        return false;
+        return;
     row->received = peer_next_sequence(peer);
     row->early = early_count(peer);
     row->kept = peer->in.held;
     biased_unlock(&peer->lock);
-    return true;
 }
 
 /* Lanes that have something under way: one message at least. */
@@ -211,6 +210,16 @@ static bool wait_names(const struct peer *peer)
     return false;
 }
 
+static void peer_add(struct peer *peer, bool is_first)
+{
+    struct page_peer *row = &own_page->peers[own_page->peer_count];
+    if (own_page->peer_count == PAGE_PEERS)
+        return;
+    peer_fill(peer, row);
+    if (is_first || row->sent || row->received)
+        own_page->peer_count++;
+}
+
 /* Peers that are waited for, or whose messages wait here, have the first rows. */
 static bool is_first(const struct peer *peer)
 {
@@ -221,13 +230,10 @@ static bool is_first(const struct peer *peer)
 static void peers_fill_some(bool wants_first)
 {
     for (struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer)) {
-        if (own_page->peer_count == PAGE_PEERS || is_first(peer) != wants_first)
+        if (is_first(peer) != wants_first)
             continue;
-        struct page_peer *row = &own_page->peers[own_page->peer_count];
-        peer_fill(peer, row);
-        if (wants_first || row->sent || row->received)
-            own_page->peer_count++;
-        for (uint8_t i = 0; i < row->lanes; i++)
+        peer_add(peer, wants_first);
+        for (int i = 0; i < peer_lane_count(peer); i++)
             trouble_add(peer, &peer->lanes[i]);
     }
 }
