@@ -33,6 +33,15 @@ static inline bool check_is_long(void)
     return wanted && *wanted;
 }
 
+/* A folder that the test made, with all in it. */
+static inline void check_folder_remove(const char *folder)
+{
+    char command[512];
+
+    snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+    CHECK(system(command) == 0, "%s", command);
+}
+
 /* The test's exit status. */
 static inline int check_end(void)
 {

@@ -223,8 +223,6 @@ int main(int count, char **arguments)
     memory();
     name_too_long();
     processors(arguments[0]);
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", mount);
-    CHECK(system(command) == 0, "%s", command);
+    check_folder_remove(mount);
     return check_end();
 }

@@ -124,13 +124,6 @@ static void a_link_carries_what_the_kernel_says(void)
     CHECK(locality_link(sysfs, "../net/eth0") == 0 && locality_link(sysfs, "") == 0, "no device");
 }
 
-static void folders_end(void)
-{
-    char command[64];
-    snprintf(command, sizeof(command), "rm -rf %s", sysfs);
-    CHECK(system(command) == 0, "%s", command);
-}
-
 /* --- distances ----------------------------------------------------------------------------------
  */
 
@@ -228,7 +221,7 @@ int main(void)
     ports_of_a_card_have_its_number();
     a_bus_carries_what_its_link_does();
     a_link_carries_what_the_kernel_says();
-    folders_end();
+    check_folder_remove(sysfs);
     near_is_nearer_than_far();
     a_process_knows_where_it_is();
     cards_come_before_second_ports_and_near_before_far();

@@ -68,6 +68,7 @@ static void caches_are_found(void)
     expect(32 << 20, 4);
     file_write(2, "shared_cpu_list", "7-2,nonsense");
     expect(32 << 20, 1);
+    check_folder_remove(top);
 }
 
 static void rings_fit_into_half_of_it(void)

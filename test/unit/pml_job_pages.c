@@ -38,10 +38,8 @@ static void begin(void)
 
 static void end(void)
 {
-    char command[128];
     job_end();
-    snprintf(command, sizeof(command), "rm -rf %s", folder);
-    CHECK(system(command) == 0, "%s", command);
+    check_folder_remove(folder);
 }
 
 /* As multilane-top does; the number of the question. */
