@@ -138,13 +138,16 @@ static void a_part_is_written_to_its_end(void)
  */
 
 static struct multilane_control control;
-static bool refuses; /* the copy, half way */
+static bool refuses;    /* the copy, half way */
+static bool is_at_once; /* lost: when the message has met its receive, which has no handle yet */
 
 static struct multilane_control *find(struct mca_btl_base_module_t *btl,
                                       struct mca_btl_base_endpoint_t *endpoint, uint64_t handle)
 {
     (void) btl;
     (void) endpoint;
+    if (is_at_once && losses == 0)
+        peer_is_lost_now();
     return handle == 7 ? &control : NULL;
 }
 
@@ -193,6 +196,13 @@ static void a_copy_of_both_ends_goes_to_its_end(void)
 {
     both(false, 0);
     both(true, 0);
+}
+
+static void a_receive_is_found_though_it_gets_its_handle_later(void)
+{
+    is_at_once = true;
+    both(false, 0);
+    is_at_once = false;
 }
 
 static void offered(bool is_refused)
@@ -332,6 +342,7 @@ int main(void)
     a_piece_is_written_to_its_end();
     a_part_is_written_to_its_end();
     a_copy_of_both_ends_goes_to_its_end();
+    a_receive_is_found_though_it_gets_its_handle_later();
     an_offered_rest_is_taken_to_its_end();
     a_line_is_given_back_when_no_thread_uses_it();
     a_report_at_the_end_is_freed();

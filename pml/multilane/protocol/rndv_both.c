@@ -123,6 +123,8 @@ static void rndv_both_ready(struct send_request *request, struct lane *lane,
      * the line, it is not given back. Relaxed: the steps order. */
     atomic_fetch_add_explicit(&request->unfinished, 1, memory_order_relaxed);
     send_state_set(request, SEND_ANNOUNCED); /* the receiver has yet to say whether all is well */
+    if (OPAL_UNLIKELY(peer_is_lost(request->out.peer))) /* lost_end may have found SEND_MOVING */
+        send_request_lost(request, request->handle);
     if (chunks_copy(lane, own->control, false, (char *) request->out.data, rtr->key.address,
                     rtr->size))
         bytes_report(lane, WIRE_FIN, rtr->receiver, rtr->size, NULL); /* until the ACK */

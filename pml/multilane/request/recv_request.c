@@ -440,13 +440,19 @@ void recv_request_acknowledge(struct recv_request *request, struct lane *lane)
 
 bool recv_request_can_answer(struct recv_request *request)
 {
-    if (handle_is_set(request->handle) ||
-        OPAL_LIKELY(handle_acquire(&multilane.handles, HANDLE_RECEIVE, request, &request->handle) ==
-                    OMPI_SUCCESS))
+    if (handle_is_set(request->handle))
         return true;
-    inbound_refuse_sender(recv_request_peer(request), request->sender);
-    recv_request_fail(request, MPI_ERR_NO_MEM);
-    return false;
+    if (OPAL_UNLIKELY(handle_acquire(&multilane.handles, HANDLE_RECEIVE, request,
+                                     &request->handle) != OMPI_SUCCESS)) {
+        inbound_refuse_sender(recv_request_peer(request), request->sender);
+        recv_request_fail(request, MPI_ERR_NO_MEM);
+        return false;
+    }
+    if (OPAL_UNLIKELY(peer_is_lost(recv_request_peer(request)))) { /* lost_end may have looked */
+        recv_request_lost(request, request->handle);
+        return false;
+    }
+    return true;
 }
 
 void recv_request_send_rtr(struct recv_request *request, struct lane *lane, uint32_t method,

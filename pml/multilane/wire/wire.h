@@ -260,7 +260,7 @@ static inline uint64_t wire_keys_length(const struct wire_key *key)
 /* The longest control message. */
 #define WIRE_CONTROL_MAX                                                                           \
     (sizeof(struct wire_base) + sizeof(struct wire_name) + sizeof(struct wire_cid) +               \
-     sizeof(struct wire_handle) + sizeof(struct wire_rtr) + WIRE_KEY_MAX)
+     sizeof(struct wire_handle) + sizeof(struct wire_rts) + WIRE_KEY_MAX)
 
 _Static_assert(sizeof(struct wire_base) == 8, "layout of the wire");
 _Static_assert(sizeof(struct wire_apart) == 16, "layout of the wire");
@@ -271,6 +271,7 @@ _Static_assert(sizeof(struct wire_part) == 32, "layout of the wire");
 _Static_assert(sizeof(struct wire_key) == 16, "layout of the wire");
 _Static_assert(sizeof(struct wire_rts) == 56, "layout of the wire");
 _Static_assert(sizeof(struct wire_rtr) == 48, "layout of the wire");
+_Static_assert(sizeof(struct wire_rtr) <= sizeof(struct wire_rts), "its room");
 _Static_assert(sizeof(struct wire_data) == 16, "layout of the wire");
 _Static_assert(sizeof(struct wire_ask) == 8, "layout of the wire");
 /* An 8-byte message and its headers leave room for a lane's own flag in a 64-byte line. */
