@@ -138,6 +138,23 @@ static void a_lost_lane_is_not_planned_with_until_it_returns(void)
     CHECK(peer->class == whole && whole->peers == sharing - 1, "another plan for the same lanes");
 }
 
+/* It is needed while what else is left carries no message alone. */
+static void a_drained_lane_is_used_no_longer_than_it_must(void)
+{
+    parameters.lane_attr = "sock:use=rndv";
+    struct peer *peer = peer_over(3);
+    standin_reach(peer, standin_btl("sock", 10000));
+    CHECK(peer_take_lanes(peer) && peer_lane_count(peer) == 3, "a third lane");
+    (void) lane_leave_out(&peer->lanes[1], LANE_OUT_DOWN, true);
+    CHECK(!lane_leave_out(&peer->lanes[0], LANE_OUT_DRAINED, true) &&
+              !lane_is_lost(&peer->lanes[0]),
+          "sock alone carries");
+    CHECK(lane_leave_out(&peer->lanes[1], LANE_OUT_DOWN, false) && lane_is_lost(&peer->lanes[0]),
+          "another lane is back, and the drained one carries on");
+    CHECK(lane_leave_out(&peer->lanes[0], LANE_OUT_DRAINED, false), "it is used again");
+    parameters.lane_attr = NULL;
+}
+
 static void the_worse_of_both_ends_counts(void)
 {
     attributes_publish(&multilane.ends);
@@ -251,5 +268,6 @@ int main(void)
     the_worse_of_both_ends_counts();
     synchronous_sends_have_plans_of_their_own();
     what_cannot_be_is_named_once();
+    a_drained_lane_is_used_no_longer_than_it_must();
     return check_end();
 }

@@ -331,6 +331,22 @@ static void test_only_lane_is_waited_for(void)
     end();
 }
 
+/* Of another job, in no communicator: it may connect again, and its lane is still tried. */
+static void test_disconnected_process_is_not_given_up(void)
+{
+    begin();
+    peer->lane_count = 1;
+    peer->is_of_other_job = renews_alone = is_cut = true;
+    break_lane(0);
+    pass(LONG_MS);
+    CHECK(!is_lost, "it is given up");
+    is_cut = false;
+    answers[0] = true;
+    pass(LONG_MS);
+    CHECK(renewed[0] == 1 && lane_is_up(&lanes[0]), "its lane does not come back");
+    end();
+}
+
 static void test_only_lane_that_is_not_made_anew_is_the_peers_end(void)
 {
     begin();
@@ -565,6 +581,7 @@ int main(void)
     test_kept_while_it_computes_over_one_lane();
     test_unused_lane_breaks();
     test_only_lane_is_waited_for();
+    test_disconnected_process_is_not_given_up();
     test_only_lane_that_is_not_made_anew_is_the_peers_end();
     test_lane_that_delivers_shows_life();
     test_other_end_of_a_broken_lane_is_told();

@@ -195,9 +195,11 @@ struct peer *peer_contact(opal_process_name_t name, ompi_proc_t *proc)
     struct peer *peer = peer_find(name);
     if (peer && (peer_is_reachable(peer) || peer_is_lost(peer)))
         return peer;
+    if (name.jobid == multilane.me.jobid && name.vpid >= multilane.local_peer_count)
+        return NULL;
     if (!proc)
-        proc = (ompi_proc_t *) ompi_proc_for_name(name);
-    if (!proc || (name.jobid == multilane.me.jobid && name.vpid >= multilane.local_peer_count))
+        proc = (ompi_proc_t *) ompi_proc_for_name(name); /* which makes one, too */
+    if (!proc)
         return NULL;
 
     multilane_lock();

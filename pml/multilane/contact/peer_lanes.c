@@ -484,18 +484,44 @@ struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl)
     return peer_lane_of(peer, btl);
 }
 
+static void out_set(struct lane *lane, unsigned causes, bool is_out)
+{
+    unsigned out = atomic_load_explicit(&lane->out, memory_order_relaxed);
+    out = is_out ? out | causes : out & ~causes;
+    atomic_store_explicit(&lane->out, (uint8_t) out, memory_order_relaxed); /* lane_is_out */
+}
+
+/* The lanes that carry though something speaks against them; bit i: lane i. */
+static uint32_t refused_lanes(const struct peer *peer)
+{
+    uint32_t lanes = 0;
+    for (int i = 0; i < peer_lane_count(peer); i++)
+        lanes |= (uint32_t) lane_is_out(&peer->lanes[i], LANE_OUT_REFUSED) << i;
+    return lanes;
+}
+
+static void refused_set(struct peer *peer, uint32_t lanes, bool is_refused)
+{
+    for (int i = 0; i < peer_lane_count(peer); i++)
+        if (lanes >> i & 1)
+            out_set(&peer->lanes[i], LANE_OUT_REFUSED, is_refused);
+}
+
 bool lane_leave_out(struct lane *lane, enum lane_cause cause, bool is_out)
 {
     struct peer *peer = lane->peer;
     multilane_lock();
     const struct peer_class *before = peer_class_now(peer);
-    unsigned out = atomic_load_explicit(&lane->out, memory_order_relaxed);
-    out = is_out ? out | cause : out & ~(unsigned) (cause | LANE_OUT_REFUSED);
-    atomic_store_explicit(&lane->out, (uint8_t) out, memory_order_relaxed); /* lane_is_out */
+    uint32_t refused = is_out && cause != LANE_OUT_DOWN ? UINT32_C(1) << lane->index : 0;
+    if (!is_out) { /* it may do in place of those that carry in spite of all */
+        refused = refused_lanes(peer);
+        refused_set(peer, refused, false);
+    }
+    out_set(lane, cause, is_out);
     bool has_changed = lanes_mark_lost(peer);
     bool carries = has_lane(peer) && (!has_changed || peer_plan(peer));
-    if (!carries && is_out && cause != LANE_OUT_DOWN) { /* what is left makes no plan */
-        atomic_store_explicit(&lane->out, (uint8_t) (out | LANE_OUT_REFUSED), memory_order_relaxed);
+    if (!carries && refused) { /* what is left makes no plan */
+        refused_set(peer, refused, true);
         lanes_mark_lost(peer);
     }
     plan_change_end(peer, before);

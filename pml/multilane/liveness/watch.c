@@ -346,13 +346,30 @@ static void lane_renew_silent(struct liveness *liveness, struct lane *lane)
     OPAL_THREAD_UNLOCK(&liveness->lock);
 }
 
+/* A process of another job that has disconnected: the job may connect to it again. */
+static bool may_be_met_again(const struct peer *peer)
+{
+    return peer->is_of_other_job && any_lane(peer, may_return) && !comms_have(peer);
+}
+
+static void look_waits_on(struct liveness *liveness, uint64_t now)
+{
+    OPAL_THREAD_LOCK(&liveness->lock);
+    liveness->waited_ns = now;
+    OPAL_THREAD_UNLOCK(&liveness->lock);
+}
+
 /* Does what `look` says. No lock is held. */
-static void look_act(struct liveness *liveness, const struct look *look)
+static void look_act(struct liveness *liveness, struct look *look)
 {
     if (look->suspected)
         tool_event_raise(TOOL_PEER_SUSPECTED, &liveness->peer->name, -1);
     if (look->lanes_changed)
         act_on_changes(liveness);
+    if (look->is_lost && may_be_met_again(liveness->peer)) {
+        look->is_lost = false;
+        look_waits_on(liveness, look->now);
+    }
     if (look->is_lost) {
         liveness_end(liveness);
         peer_lost(liveness->peer, look->why);

@@ -126,14 +126,15 @@ void wrong_reported(struct lane *lane)
 
 void wrong_is_lost(struct peer *peer, mca_btl_base_module_t *btl, size_t bytes)
 {
-    char why[320];
+    char what[256], why[400];
     counter_add(&multilane.wrong_messages, 1);
-    snprintf(why, sizeof(why),
-             "lane %s brought a message of %zu bytes whose sum is wrong, and cannot bring it "
-             "again, as sock can; leave %s out of --mca btl, or find what changes its bytes",
-             lane_name_of(btl), bytes, lane_name_of(btl));
+    snprintf(what, sizeof(what),
+             "brought a message of %zu bytes whose sum is wrong, and cannot bring it again, as "
+             "sock can (leave %s out of --mca btl, or find what changes its bytes)",
+             bytes, lane_name_of(btl));
+    snprintf(why, sizeof(why), "lane %s %s", lane_name_of(btl), what);
     if (peer)
         peer_lost(peer, why);
     else
-        lane_events.btl_failed(btl, why, OMPI_ERR_UNREACH);
+        lane_events.btl_failed(btl, what, OMPI_ERR_UNREACH);
 }
