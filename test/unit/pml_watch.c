@@ -132,7 +132,8 @@ static bool question_taken(const mca_btl_base_module_t *btl,
     CHECK(btl == lane->btl && length >= sizeof(base), "%zu bytes", length);
     memcpy(&base, bytes, sizeof(base));
     if (base.type == WIRE_ASK) {
-        memcpy(&ask, bytes + sizeof(base), sizeof(ask));
+        size_t named = base.flags & WIRE_NAMED ? sizeof(struct wire_name) : 0;
+        memcpy(&ask, bytes + sizeof(base) + named, sizeof(ask));
         asked[lane->peer - all_peers][lane->index] = ask.number;
     }
     if (base.type == WIRE_FENCE)
