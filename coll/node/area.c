@@ -2,6 +2,7 @@
 /* Areas of communicators: their rank 0 allots them in its own part of the job's memory. */
 #include "coll/node/node.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,13 +126,6 @@ static struct own_area *area_allot(const struct multilane_commons *commons, uint
     return own;
 }
 
-/* The communicator does without. */
-static void area_give_back(struct own_area *own)
-{
-    if (own)
-        atomic_store_explicit(&own->area->left, own->ranks, memory_order_release);
-}
-
 static void area_use(node_module_t *node, const struct multilane_commons *commons,
                      const struct vote *votes, bool looks)
 {
@@ -139,7 +133,9 @@ static void area_use(node_module_t *node, const struct multilane_commons *common
     turns->looks = looks;
     turns->slot_bytes = (uint32_t) votes[0].slot_bytes;
     turns->slot_stride = slot_stride(turns->slot_bytes);
-    node->bytes_max = looks ? LOOKING_BYTES : bytes_worth(turns->slot_bytes);
+    node->bytes_max = bytes_worth(turns->slot_bytes);
+    if (looks && node->bytes_max > LOOKING_BYTES)
+        node->bytes_max = LOOKING_BYTES;
     for (uint32_t rank = 0; rank < turns->ranks; rank++) {
         node->parts[rank] = (uint32_t) votes[rank].part;
         if (votes[rank].bytes_max < node->bytes_max)
@@ -171,16 +167,15 @@ static int area_set_up(node_module_t *node, const struct multilane_commons *comm
     if (node->me == 0)
         own = area_allot(commons, node->turns.ranks, looks ? LOOKING_BYTES : SLOT_BYTES_MAX);
     const struct vote mine = {commons->part, own ? own->offset : 0, own ? own->slot_bytes : 0,
-                              node_bytes_max};
+                              lesser(node_bytes_max, INT_MAX)};
     int status = node->entry.below.coll_allgather(&mine, sizeof(mine), MPI_BYTE, votes,
                                                   sizeof(mine), MPI_BYTE, node->entry.comm,
                                                   node->entry.below.coll_allgather_module);
-    if (status == OMPI_SUCCESS && votes[0].slot_bytes > 0) {
+    /* Where this fails others may know of the area: it stays. */
+    if (status == OMPI_SUCCESS && votes[0].slot_bytes > 0)
         area_use(node, commons, votes, looks);
-    } else {
+    else
         node->entry.without = MULTILANE_NO_MEMORY;
-        area_give_back(own);
-    }
     return status;
 }
 

@@ -20,7 +20,7 @@ static const char *call_name(uint32_t word)
 }
 
 /* `call` is what another process calls; it may have gone on. */
-static int calls_differ(node_module_t *node, uint32_t call)
+static int calls_differ(const node_module_t *node, uint32_t call)
 {
     bool is_same_name = call >> CALL_SHIFT == node->turns.call >> CALL_SHIFT;
     uint32_t stranger, rank = turn_stranger(&node->turns, &stranger);
@@ -33,16 +33,29 @@ static int calls_differ(node_module_t *node, uint32_t call)
                 "calls %s, and %s calls %s%s. It cannot be used any more.",
                 compat_comm_name(node->entry.comm), node->me, call_name(node->turns.call), other,
                 call_name(call), is_same_name ? " with another root or length" : "");
-    return node_fail(node, MPI_ERR_OTHER);
+    return MPI_ERR_OTHER;
 }
 
-int node_all_call_this(node_module_t *node)
+int node_calls_differ(const node_module_t *node)
+{
+    uint32_t call;
+    if (turn_stranger(&node->turns, &call) < node->turns.ranks)
+        return calls_differ(node, call);
+    opal_output(0,
+                "multilane: the processes of %s call different collective operations: rank %u "
+                "calls %s, and others have called another one and gone on. It cannot be used any "
+                "more.",
+                compat_comm_name(node->entry.comm), node->me, call_name(node->turns.call));
+    return MPI_ERR_OTHER;
+}
+
+int node_all_call_this(const node_module_t *node)
 {
     uint32_t call, rank = turn_stranger(&node->turns, &call);
     return OPAL_LIKELY(rank == node->turns.ranks) ? OMPI_SUCCESS : calls_differ(node, call);
 }
 
-int node_root_calls_this(node_module_t *node)
+int node_teller_calls_this(const node_module_t *node)
 {
     uint32_t call =
         (uint32_t) atomic_load_explicit(&turn_result(&node->turns)->arrival, memory_order_relaxed);

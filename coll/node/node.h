@@ -77,13 +77,16 @@ int node_wait_result(node_module_t *node, int tag);
 /* Wakes those that sleep, after what they wait for has come. */
 void node_wake(const node_module_t *node);
 
-/* --- calls.c: all call the same operation, or it ends in an error --- */
+/* --- calls.c: do all call the same operation? --- */
 
 /* The same number for the same root and length. */
 uint32_t node_call_word(enum multilane_call call, int root, size_t bytes);
-/* After all have arrived; or, of the process that has written the result, after that. */
-int node_all_call_this(node_module_t *node);
-int node_root_calls_this(node_module_t *node);
+/* After all have arrived; or, of the process that has written the result, after that. Says what
+ * differs. */
+int node_all_call_this(const node_module_t *node);
+int node_teller_calls_this(const node_module_t *node);
+/* Says that they do; an error. */
+int node_calls_differ(const node_module_t *node);
 
 /* --- operations.c --- */
 

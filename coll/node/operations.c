@@ -3,6 +3,7 @@
 #include "coll/node/image.h"
 #include "coll/node/node.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,6 +69,12 @@ static void arrive_and_go(node_module_t *node)
         node_wake(node);
 }
 
+static int all_call_this(node_module_t *node)
+{
+    int status = node_all_call_this(node);
+    return OPAL_LIKELY(status == OMPI_SUCCESS) ? OMPI_SUCCESS : node_fail(node, status);
+}
+
 /* Only those that `wait` go on when all have arrived. */
 static int arrive_and_wait(node_module_t *node, bool waits, int tag)
 {
@@ -75,7 +82,7 @@ static int arrive_and_wait(node_module_t *node, bool waits, int tag)
     if (!waits)
         return OMPI_SUCCESS;
     int status = node_wait_others(node, tag);
-    return status == OMPI_SUCCESS ? node_all_call_this(node) : status;
+    return status == OMPI_SUCCESS ? all_call_this(node) : status;
 }
 
 /* All have arrived, and nothing else is needed of the turn. */
@@ -85,7 +92,7 @@ static int arrive_and_meet(node_module_t *node, int tag)
         return arrive_and_wait(node, true, tag);
     if (!turn_arrive(&node->turns, node->me))
         return node_wait_result(node, tag);
-    int status = node_all_call_this(node);
+    int status = all_call_this(node);
     if (status == OMPI_SUCCESS)
         publish(node);
     return status;
@@ -202,8 +209,6 @@ static int bcast_turn(node_module_t *node, unsigned char *bytes, size_t length, 
     }
     status = node_wait_result(node, MCA_COLL_BASE_TAG_BCAST);
     if (status == OMPI_SUCCESS)
-        status = node_root_calls_this(node);
-    if (status == OMPI_SUCCESS)
         memcpy(bytes, turn_result(&node->turns)->bytes, length);
     return status;
 }
@@ -279,7 +284,7 @@ static int allreduce_turn(node_module_t *node, const struct elements *elements, 
     if (status != OMPI_SUCCESS)
         return status;
     if (turn_arrive(&node->turns, node->me)) {
-        status = node_all_call_this(node);
+        status = all_call_this(node);
         if (status == OMPI_SUCCESS) {
             elements_reduce(node, elements, 0, count, from, result);
             publish(node);
@@ -454,13 +459,20 @@ static int exchange_typed(node_module_t *node, const struct exchange *exchange, 
     return blocks_end(&blocks, to, count, type, status);
 }
 
+/* What all give is packed in one piece, whose length is an int in MPI 3. */
+static size_t bytes_of_each(const node_module_t *node, size_t block)
+{
+    return block <= INT_MAX / (size_t) ompi_comm_size(node->entry.comm) ? block : SIZE_MAX;
+}
+
 int node_allgather(const void *from, compat_count from_count, ompi_datatype_t *from_type, void *to,
                    compat_count count, ompi_datatype_t *type, ompi_communicator_t *comm,
                    mca_coll_base_module_t *module)
 {
     node_module_t *node = (node_module_t *) module;
+    size_t bytes = bytes_of_each(node, packed_bytes((size_t) count, type));
     int status;
-    if (!goes_by_area(node, MULTILANE_ALLGATHER, 0, packed_bytes((size_t) count, type), &status))
+    if (!goes_by_area(node, MULTILANE_ALLGATHER, 0, bytes, &status))
         return BELOW(node, status, allgather, from, from_count, from_type, to, count, type);
     const struct exchange exchange = {.root = -1, .tag = MCA_COLL_BASE_TAG_ALLGATHER};
     return exchange_typed(node, &exchange, from, (size_t) from_count, from_type, to, (size_t) count,
@@ -491,7 +503,7 @@ int node_gather(const void *from, compat_count from_count, ompi_datatype_t *from
     size_t block = gets(node, &exchange) ? packed_bytes((size_t) count, type)
                                          : packed_bytes((size_t) from_count, from_type);
     int status;
-    if (!goes_by_area(node, MULTILANE_GATHER, root, block, &status))
+    if (!goes_by_area(node, MULTILANE_GATHER, root, bytes_of_each(node, block), &status))
         return BELOW(node, status, gather, from, from_count, from_type, to, count, type, root);
     return exchange_typed(node, &exchange, from, (size_t) from_count, from_type, to, (size_t) count,
                           type);

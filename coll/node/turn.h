@@ -165,6 +165,18 @@ static inline bool turn_is_there(const struct turns *turns, uint32_t rank)
     return arrival >> 32 == turns->turn + 1;
 }
 
+/* Has the rank come to that turn, which is at most TURN_COUNTS from the one under way? */
+static inline bool turn_has_come(const struct turns *turns, uint32_t rank, uint32_t turn)
+{
+    for (uint32_t i = 0; i < TURN_SLOTS; i++) {
+        uint64_t arrival =
+            atomic_load_explicit(&turn_slot_of(turns, rank, i)->arrival, memory_order_relaxed);
+        if (arrival && !turn_is_before((uint32_t) (arrival >> 32), turn + 1))
+            return true;
+    }
+    return false;
+}
+
 /* The first that has come to the turn with another call, and *call; the number of ranks: none that
  * is still there. */
 static inline uint32_t turn_stranger(const struct turns *turns, uint32_t *call)
@@ -216,17 +228,28 @@ static inline bool turn_is_full(struct turns *turns, const _Atomic uint32_t **wo
     return turn_all_arrived(turns, turns->turn, word, seen);
 }
 
+/* Who has arrived at it has left the one that used the slot of the turn under way, */
+static inline uint32_t turn_to_give(const struct turns *turns)
+{
+    return turns->turn - TURN_SLOTS + 1;
+}
+
+/* and at this one the one that used the result. */
+static inline uint32_t turn_to_tell(const struct turns *turns)
+{
+    return turns->turn - (turns->is_short ? TURN_SHORTS : TURN_RESULTS) + 1;
+}
+
 /* May this process write its slot? Acquire: all have left the turn that used it. */
 static inline bool turn_may_give(struct turns *turns, const _Atomic uint32_t **word, uint32_t *seen)
 {
-    return turn_all_arrived(turns, turns->turn - TURN_SLOTS + 1, word, seen);
+    return turn_all_arrived(turns, turn_to_give(turns), word, seen);
 }
 
 /* The same of the result. */
 static inline bool turn_may_tell(struct turns *turns, const _Atomic uint32_t **word, uint32_t *seen)
 {
-    return turn_all_arrived(turns, turns->turn - (turns->is_short ? TURN_SHORTS : TURN_RESULTS) + 1,
-                            word, seen);
+    return turn_all_arrived(turns, turn_to_tell(turns), word, seen);
 }
 
 /* Is the result of the turn under way there? Acquire, against turn_publish. */

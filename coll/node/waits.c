@@ -74,12 +74,20 @@ void node_wake(const node_module_t *node)
             found.commons.wake(node->parts[rank]);
 }
 
-/* The first that has not arrived at the turn under way. Another thread may ask. */
+struct awaited {
+    const node_module_t *node;
+    uint32_t turn;
+    bool is_result;            /* of the turn under way */
+    _Atomic uint32_t *without; /* so many looks have found others beyond it, and no result */
+};
+
+/* The first that has not arrived at the turn that is waited for. Another thread may ask. */
 static int missing(const void *with)
 {
-    const node_module_t *node = with;
+    const struct awaited *awaited = with;
+    const node_module_t *node = awaited->node;
     for (uint32_t rank = 0; rank < node->turns.ranks; rank++)
-        if (rank != node->me && !turn_is_there(&node->turns, rank))
+        if (rank != node->me && !turn_has_come(&node->turns, rank, awaited->turn))
             return (int) rank;
     return -1;
 }
@@ -92,11 +100,26 @@ int node_fail(node_module_t *node, int status)
     return status;
 }
 
+/* Others leave a turn that has a result when it is there. Seen twice, as it may come a little later
+ * than their next arrival. */
+static bool others_have_passed(const struct awaited *awaited)
+{
+    const struct turns *turns = &awaited->node->turns;
+    for (uint32_t rank = 0; awaited->is_result && rank < turns->ranks; rank++)
+        if (rank != awaited->node->me && turn_has_come(turns, rank, turns->turn + 1))
+            return atomic_fetch_add_explicit(awaited->without, 1, memory_order_relaxed) > 0;
+    return false;
+}
+
 static int look(const void *with)
 {
-    const node_module_t *node = with;
+    const struct awaited *awaited = with;
+    const node_module_t *node = awaited->node;
+    uint32_t call;
     if (atomic_load_explicit(&node->turns.area->failed, memory_order_relaxed))
         return COMPAT_ERR_PROC_FAILED;
+    if (turn_stranger(&node->turns, &call) < node->turns.ranks || others_have_passed(awaited))
+        return MPI_ERR_OTHER;
     for (uint32_t rank = 0; rank < node->turns.ranks; rank++)
         if (rank != node->me && !turn_is_there(&node->turns, rank) &&
             !found.commons.lives(node->parts[rank]))
@@ -106,11 +129,14 @@ static int look(const void *with)
 
 typedef bool (*is_over_fn)(struct turns *turns, const _Atomic uint32_t **word, uint32_t *seen);
 
-static int wait_until(node_module_t *node, is_over_fn is_over, int tag)
+/* `turn`: at which the others have to arrive. */
+static int wait_until(node_module_t *node, is_over_fn is_over, uint32_t turn, int tag)
 {
     struct turns *turns = &node->turns;
+    _Atomic uint32_t without = 0;
+    const struct awaited awaited = {node, turn, is_over == turn_has_result, &without};
     struct multilane_wait wait = {
-        .comm = node->entry.comm, .tag = tag, .look = look, .missing = missing, .with = node};
+        .comm = node->entry.comm, .tag = tag, .look = look, .missing = missing, .with = &awaited};
     int status = OMPI_SUCCESS;
     for (int left = turns->looks ? LOOKS : 1; left > 0; left--)
         if (OPAL_LIKELY(is_over(turns, &wait.word, &wait.seen)))
@@ -119,25 +145,31 @@ static int wait_until(node_module_t *node, is_over_fn is_over, int tag)
     while (status == OMPI_SUCCESS && !is_over(turns, &wait.word, &wait.seen))
         status = found.service->wait(&wait);
     atomic_fetch_sub_explicit(&turns->area->sleepers, 1, memory_order_relaxed);
-    return status == OMPI_SUCCESS ? OMPI_SUCCESS : node_fail(node, status);
+    if (OPAL_LIKELY(status == OMPI_SUCCESS))
+        return OMPI_SUCCESS;
+    return node_fail(node, status == MPI_ERR_OTHER ? node_calls_differ(node) : status);
 }
 
 int node_wait_to_give(node_module_t *node, int tag)
 {
-    return wait_until(node, turn_may_give, tag);
+    return wait_until(node, turn_may_give, turn_to_give(&node->turns), tag);
 }
 
 int node_wait_to_tell(node_module_t *node, int tag)
 {
-    return wait_until(node, turn_may_tell, tag);
+    return wait_until(node, turn_may_tell, turn_to_tell(&node->turns), tag);
 }
 
 int node_wait_others(node_module_t *node, int tag)
 {
-    return wait_until(node, turn_is_full, tag);
+    return wait_until(node, turn_is_full, node->turns.turn, tag);
 }
 
 int node_wait_result(node_module_t *node, int tag)
 {
-    return wait_until(node, turn_has_result, tag);
+    int status = wait_until(node, turn_has_result, node->turns.turn, tag);
+    if (OPAL_UNLIKELY(status != OMPI_SUCCESS))
+        return status;
+    status = node_teller_calls_this(node);
+    return OPAL_LIKELY(status == OMPI_SUCCESS) ? OMPI_SUCCESS : node_fail(node, status);
 }

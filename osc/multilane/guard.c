@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "ompi/op/op.h"
 #include "opal/util/output.h"
 
 /* A window that is guarded: its component's own functions. */
@@ -100,9 +101,16 @@ static int guard_raccumulate(ORIGIN(const), struct ompi_op_t *op, struct ompi_wi
                : below(window)->osc_raccumulate(ORIGIN_GIVEN, op, window, request);
 }
 
+/* With MPI_NO_OP it is not read. */
+static bool origin_is_refused(const char *call, const void *origin, size_t count,
+                              const ompi_datatype_t *type, const struct ompi_op_t *op)
+{
+    return op != &ompi_mpi_op_no_op.op && is_refused(call, origin, count, type);
+}
+
 static int guard_get_accumulate(RESULT, struct ompi_win_t *window)
 {
-    return is_refused("MPI_Get_accumulate", origin, (size_t) count, type) ||
+    return origin_is_refused("MPI_Get_accumulate", origin, (size_t) count, type, op) ||
                    is_refused("MPI_Get_accumulate", result, (size_t) result_count, result_type)
                ? MPI_ERR_BUFFER
                : below(window)->osc_get_accumulate(RESULT_GIVEN, window);
@@ -110,7 +118,7 @@ static int guard_get_accumulate(RESULT, struct ompi_win_t *window)
 
 static int guard_rget_accumulate(RESULT, struct ompi_win_t *window, ompi_request_t **request)
 {
-    return is_refused("MPI_Rget_accumulate", origin, (size_t) count, type) ||
+    return origin_is_refused("MPI_Rget_accumulate", origin, (size_t) count, type, op) ||
                    is_refused("MPI_Rget_accumulate", result, (size_t) result_count, result_type)
                ? MPI_ERR_BUFFER
                : below(window)->osc_rget_accumulate(RESULT_GIVEN, window, request);
@@ -119,7 +127,7 @@ static int guard_rget_accumulate(RESULT, struct ompi_win_t *window, ompi_request
 static int guard_fetch_and_op(const void *origin, void *result, ompi_datatype_t *type, int target,
                               ptrdiff_t at, struct ompi_op_t *op, struct ompi_win_t *window)
 {
-    return is_refused("MPI_Fetch_and_op", origin, 1, type) ||
+    return origin_is_refused("MPI_Fetch_and_op", origin, 1, type, op) ||
                    is_refused("MPI_Fetch_and_op", result, 1, type)
                ? MPI_ERR_BUFFER
                : below(window)->osc_fetch_and_op(origin, result, type, target, at, op, window);

@@ -3,7 +3,7 @@
 // out of them. Plain MPI.
 //
 //   collective SEED ROUNDS [--by VARIABLE [MOST]]
-//   collective SEED ROUNDS --differ COUNT | --until-lost
+//   collective SEED ROUNDS --differ COUNT [CALL CALL-OF-RANK-1] | --until-lost
 //
 // --by: fails where that MPI_T variable has counted none of them, or a message beside operations
 // has not come after MOST of them. --differ: in the end rank 1 calls another operation than the
@@ -479,6 +479,32 @@ static bool sums_until_lost(void)
     return status != MPI_SUCCESS;
 }
 
+static void call(const char *name, int count, int *in, int *out)
+{
+    if (strcmp(name, "barrier") == 0)
+        MPI_Barrier(MPI_COMM_WORLD);
+    else if (strcmp(name, "bcast") == 0)
+        MPI_Bcast(in, count, MPI_INT, 0, MPI_COMM_WORLD);
+    else if (strcmp(name, "short-bcast") == 0)
+        MPI_Bcast(in, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    else if (strcmp(name, "reduce") == 0)
+        MPI_Reduce(in, out, count, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    else
+        MPI_Allreduce(in, out, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+// Rank 1 calls what the others do not, before them or behind them. Who may leave an operation
+// before the others have come waits for all in the next one.
+static void calls_differ(const char *others, const char *rank_1, int count, bool is_last, int *in,
+                         int *out)
+{
+    const struct timespec time = {.tv_nsec = 200000000};
+    if ((world_rank == 1) == is_last)
+        nanosleep(&time, NULL);
+    call(world_rank == 1 ? rank_1 : others, count, in, out);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Comm comms[COMMS];
@@ -516,10 +542,8 @@ int main(int argc, char **argv)
         static int in[BYTES_MAX], out[BYTES_MAX];
         for (int i = 0; i < 10; i++)
             MPI_Barrier(MPI_COMM_WORLD);
-        if (world_rank == 1)
-            MPI_Allreduce(in, out, atoi(argv[4]), MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-        else
-            MPI_Barrier(MPI_COMM_WORLD);
+        calls_differ(argc > 6 ? argv[5] : "barrier", argc > 6 ? argv[6] : "allreduce",
+                     atoi(argv[4]), atoi(argv[1]) % 2 == 0, in, out);
     }
     if (argc > 3 && strcmp(argv[3], "--until-lost") == 0)
         failed = !sums_until_lost();

@@ -98,6 +98,8 @@ static int play_allreduce(const void *from, void *to, compat_count count, ompi_d
     return OMPI_SUCCESS;
 }
 
+static bool gather_fails;
+
 static int play_allgather(const void *from, compat_count from_count, ompi_datatype_t *from_type,
                           void *to, compat_count count, ompi_datatype_t *type,
                           ompi_communicator_t *of, mca_coll_base_module_t *module)
@@ -105,6 +107,8 @@ static int play_allgather(const void *from, compat_count from_count, ompi_dataty
     size_t each = (size_t) count;
     (void) from_count, (void) from_type, (void) type, (void) module;
     gathers++;
+    if (gather_fails)
+        return MPI_ERR_OTHER;
     for (int rank = 0; rank < ompi_comm_size(of); rank++)
         memcpy((char *) to + (size_t) rank * each, leaders ? (const void *) &leaders[rank] : from,
                each);
@@ -124,7 +128,7 @@ static void begin(struct entry *entry, uint32_t ranks)
     reserved = 0;
     this_shares = memory_is_there = true;
     this_records = others_share = others_refuse = false;
-    device_memory_possible = false;
+    device_memory_possible = gather_fails = false;
     leaders = NULL;
 }
 
@@ -273,6 +277,45 @@ static void later_areas_are_smaller(void)
         leave(&nodes[i]);
 }
 
+/* Where many look, each has at least a byte of its slot for each other one in MPI_Alltoall. */
+static void later_ones_that_look_are_for_less(void)
+{
+    enum { MOST = 40, RANKS = 200 };
+    static node_module_t nodes[MOST];
+    unsigned count = 0, looking = node_looking_ranks;
+    node_looking_ranks = RANKS;
+    for (; count < MOST; count++) {
+        nodes[count] = node_of(RANKS);
+        this_shares = false;
+        CHECK(area_obtain(&nodes[count]) == OMPI_SUCCESS, "%u", count);
+        if (!nodes[count].turns.area)
+            break;
+        CHECK(nodes[count].turns.slot_bytes >= RANKS ||
+                  nodes[count].bytes_max <= nodes[count].turns.slot_bytes,
+              "%u: slots of %u, operations up to %llu", count, nodes[count].turns.slot_bytes,
+              (unsigned long long) nodes[count].bytes_max);
+    }
+    CHECK(count > 1 && nodes[count - 1].turns.slot_bytes < RANKS, "%u fit, slots of %u", count,
+          nodes[count - 1].turns.slot_bytes);
+    for (unsigned i = 0; i <= count && i < MOST; i++)
+        leave(&nodes[i]);
+    node_looking_ranks = looking;
+}
+
+/* Others may have learned where it is, and use it. */
+static void an_area_stays_whose_place_was_told_in_part(void)
+{
+    node_module_t node = node_of(4);
+    gather_fails = true;
+    CHECK(area_obtain(&node) == MPI_ERR_OTHER && !node.turns.area, "an error");
+    size_t taken = reserved_at;
+    leave(&node);
+    node = node_of(4);
+    CHECK(area_obtain(&node) == OMPI_SUCCESS && node.turns.area && reserved_at != taken,
+          "the next one is at %zu", reserved_at);
+    leave(&node);
+}
+
 /* They do not lie on each other, and the first one's memory is the next one's. */
 static void areas_share_a_part(void)
 {
@@ -399,5 +442,7 @@ int main(void)
     no_levels("a GPU", 4, N(0, 0, 2, 2), MULTILANE_DEVICE);
     no_levels("no memory", 4, N(0, 0, 2, 2), MULTILANE_NO_MEMORY);
     levels_are_bounded();
+    later_ones_that_look_are_for_less();
+    an_area_stays_whose_place_was_told_in_part(); /* the last: it takes room */
     return check_end();
 }

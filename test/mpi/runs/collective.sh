@@ -52,6 +52,15 @@ collective_runs() {
         mpi_fails collective.differ.$count 'call different collective operations: rank [02] calls MPI_Barrier, and rank 1 calls MPI_Allreduce|rank 1 calls MPI_Allreduce, and rank [02] calls MPI_Barrier' \
             3 $collective -- collective 3 10 --differ $count
     done
+    # Each pair with rank 1 first, and last.
+    local pair seed
+    for pair in "barrier bcast" "barrier reduce" "bcast allreduce" "allreduce bcast" "bcast short-bcast"; do
+        for seed in 3 4; do
+            # shellcheck disable=SC2086
+            mpi_fails "collective.differ.${pair/ /-and-}.$seed" 'call different collective operations: rank [01] calls ' \
+                2 $collective -- collective $seed 10 --differ 20000 $pair
+        done
+    done
 }
 collective_runs
 
