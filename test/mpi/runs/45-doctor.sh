@@ -143,6 +143,34 @@ doctor_made_up() {
     )
 }
 
+# Control groups of version 1, as Slurm makes them: the limits stand in the job's own, not at the mount. What a
+# script sets for OpenMP is no number of processors, and the page has one line for its folder.
+doctor_group_of_version_1() {
+    local node=$doctor_folder/version-1 cpu memory
+    cpu=$node/sys/fs/cgroup/cpu,cpuacct/slurm/job1 memory=$node/sys/fs/cgroup/memory/slurm
+    mkdir -p "$node/proc/self" "$cpu/step0" "$memory/job1"
+    printf '%s\n' 4:memory:/slurm/job1 3:cpu,cpuacct:/slurm/job1/step0 0::/ >"$node/proc/self/cgroup"
+    echo 50000 >"$cpu/cpu.cfs_quota_us"
+    echo 100000 >"$cpu/cpu.cfs_period_us"
+    echo -1 >"$cpu/step0/cpu.cfs_quota_us"
+    echo 268435456 >"$memory/memory.limit_in_bytes"
+    echo 9223372036854771712 >"$memory/job1/memory.limit_in_bytes"
+    (
+        cd "$top/tools" || exit 1
+        export CDPATH=. OMP_NUM_THREADS=1000 OMP_THREAD_LIMIT=1000 MULTILANE_DOCTOR_ROOT=$node
+        doctor_runs=./multilane-doctor doctor_says 0 '^note  cgroup .* the time of 0\.5' \
+            '^note  cgroup       256 MiB of memory' "^ok    processors   $(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) of "
+    )
+}
+
+# A limit that not every root may lift.
+doctor_unlimited() {
+    # shellcheck disable=SC2317
+    ulimit() { echo unlimited; }
+    export -f ulimit
+    doctor_says 0 '^ok    memlock      unlimited$' '^ok    files        unlimited'
+}
+
 # A container's /dev/shm.
 doctor_small_shm() {
     printf '#!/bin/sh\nmount -t tmpfs -o size=8m tmpfs /dev/shm && exec "%s"\n' "$top/tools/multilane-doctor" \
@@ -217,6 +245,8 @@ else
     check "${prefix}doctor.two-versions" doctor_two_versions
     check "${prefix}doctor.no-open-mpi" doctor_no_open_mpi
     check "${prefix}doctor.made-up-node" doctor_made_up
+    check "${prefix}doctor.group-of-version-1" doctor_group_of_version_1
+    check "${prefix}doctor.unlimited" doctor_unlimited
     check "${prefix}doctor.precedence" doctor_precedence
     doctor_arguments='--nodes --host localhost:1'
     check "${prefix}doctor.nodes" doctor_nodes
