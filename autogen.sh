@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Makes configure and the Makefile.in files from a git checkout.
 set -e
+unset CDPATH # cd would look there first
 cd "$(dirname "$0")"
 for tool in autoreconf automake libtoolize; do
     command -v $tool >/dev/null 2>&1 || {

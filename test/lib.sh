@@ -16,6 +16,11 @@ die() {
     exit 1
 }
 
+# Before anything is installed.
+case $top$build_root in
+*[[:space:]]*) die "Autoconf and make take no path with a space: move the checkout, $top, or the builds, $build_root (\$MULTILANE_BUILD)." ;;
+esac
+
 # locked NAME COMMAND...: one process at a time; what the command starts does not inherit the lock. A function
 # that breaks off (an unset variable) breaks off its caller, as it would without.
 locked() {
@@ -135,6 +140,13 @@ sources_prepare_locked() {
         { cat "$build_root/autogen.log"; return 1; }
 }
 
+# build_is_of_ompi: whether the Makefile here is for the Open MPI that comes first on PATH now.
+build_is_of_ompi() {
+    local version
+    version=$(ompi_info --version 2>/dev/null | sed -n 's/^Open MPI v\([0-9.]*\).*/\1/p')
+    grep -qxF "OMPI_INFO = $(command -v ompi_info)" Makefile && grep -qxF "OMPI_VERSION = $version" Makefile
+}
+
 # build_make NAME [configure's arguments]: configures, after sources_prepare, and builds build/NAME;
 # components and programs are installed under build/NAME/inst. libtool is a script, which runs twice as
 # fast in dash as in bash, which configure would choose, as in the parts install and distcheck.
@@ -144,10 +156,14 @@ build_make() {
     mkdir -p "$dir" && (
         cd "$dir" || exit 1
         [ ! -x /bin/dash ] || export CONFIG_SHELL=/bin/dash
-        { [ Makefile -nt "$sources/configure" ] &&
+        # Objects of another Open MPI may be newer than this one's headers.
+        other_ompi=
+        case " $* " in *" --with-ompi="*) ;; *) [ ! -e Makefile ] || build_is_of_ompi || other_ompi=1 ;; esac
+        { [ -z "$other_ompi" ] && [ Makefile -nt "$sources/configure" ] &&
             grep -qxF "abs_top_srcdir = $sources" Makefile; } ||
             "$sources/configure" --prefix="$dir/inst" --with-component-dir="$dir/inst/components" "$@" ||
             exit 1
+        [ -z "$other_ompi" ] || make clean || exit 1
         make -j"$jobs" && make install
     )
 }

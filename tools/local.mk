@@ -27,7 +27,7 @@ bindist: all
 	fi
 	sed -e 's|@componentdir[@]|$$multilane_home/lib/openmpi|; s|@bindir[@]|$$multilane_home/bin|' \
 		-e 's|@PMIX_COMPONENT_DIR[@]|$(PMIX_COMPONENT_DIR)|' \
-		-e '/^pmix_components=/i multilane_home=$$(cd "$$(dirname "$${BASH_SOURCE:-$$0}")/../.." && pwd)' \
+		-e '/^pmix_components=/i multilane_home=$$(CDPATH= cd -- "$$(dirname "$${BASH_SOURCE:-$$0}")/../.." && pwd)' \
 		$(srcdir)/tools/env.sh.in >$(bindist)/share/multilane/env.sh
 	for kind in "" .lua; do \
 		sed -e 's|@VERSION[@]|$(VERSION)|; s|@OMPI_VERSION[@]|$(OMPI_VERSION)|' \

@@ -104,6 +104,33 @@ configured_checkout() {
     grep -q 'no mpicc in /nonexistent/bin' "$checkout/said" && rm -rf "$checkout"
 }
 
+# Said before a package is installed.
+blank_in_checkout() {
+    local checkout="$build_root/with a blank" said
+    rm -rf "$checkout" && mkdir -p "$checkout/test" && cp "$top/test/demo" "$top/test/lib.sh" "$checkout/test/" || return 1
+    said=$(env -u MULTILANE_BUILD "$checkout/test/demo" 2>&1) && return 1
+    printf '%s\n' "$said"
+    [[ $said == *"take no path with a space: move the checkout, $checkout,"* ]] && [ ! -e "$checkout/build" ] &&
+        rm -rf "$checkout"
+}
+
+# test/lib.sh's build_make configures anew for another Open MPI, of which the build tells: not for the same, nor
+# where an Open MPI is named.
+another_ompi() {
+    local build=$build_root/another-ompi
+    rm -rf "$build" && mkdir -p "$build/source" "$build/made" || return 1
+    printf '#!/bin/sh\necho configured\n' >"$build/source/configure"
+    chmod +x "$build/source/configure"
+    printf '%s\n' "OMPI_INFO = $(command -v ompi_info)" "OMPI_VERSION = $(ompi_info --version | sed -n 's/^Open MPI v\([0-9.]*\).*/\1/p')" \
+        "abs_top_srcdir = $build/source" 'all install clean: ; @echo $@' >"$build/made/Makefile"
+    touch -d '1 hour ago' "$build/source/configure"
+    another_ompi_build() { (build_root=$build sources=$build/source build_make made "$@"); }
+    [ "$(another_ompi_build | xargs)" = "all install" ] || return 1
+    sed -i 's/^OMPI_VERSION = .*/OMPI_VERSION = 3.1.6/' "$build/made/Makefile"
+    [ "$(another_ompi_build --with-ompi=/usr | xargs)" = "all install" ] &&
+        [ "$(another_ompi_build | xargs)" = "configured clean all install" ] && rm -rf "$build"
+}
+
 # A protocol is a file of its own and a line in a list: a sample is added, built, and carries messages.
 sample_protocol() {
     local sample=$build_root/sample changed
@@ -289,6 +316,10 @@ part_run() {
     beside check configure.two-openmpis two_ompis
     beside check configure.without-ompi refused 'cannot be built without it' --without-ompi
     beside check configure.relative-component-dir refused 'not an absolute path' --with-component-dir=here
+    for name in prefix with-component-dir with-ompi with-ompi-headers; do
+        beside check "configure.blank-in-$name" refused '"/tmp/a b" has a blank' --$name="/tmp/a b"
+    done
+    beside check configure.blank-in-checkout blank_in_checkout
     beside check configure.two-sanitizers refused 'cannot be combined' --enable-asan --enable-tsan
     beside check configure.wrong-verbs refused 'no rdma-core there' --with-verbs=/nonexistent
     beside check configure.wrong-cuda refused 'no CUDA toolkit there' --with-cuda=/nonexistent
@@ -306,6 +337,7 @@ part_run() {
             --with-ompi-headers="$hidden/inner" --with-ompi-config-log=/etc/passwd
     fi
     beside check configure.configured-checkout configured_checkout
+    beside check configure.another-openmpi another_ompi
     if [ "$(uname -m)" != x86_64 ]; then
         skip configure.layouts "config/layouts-*.txt are of x86-64"
     elif command -v clang >/dev/null || packages_need clang >/dev/null; then
