@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""That README.md and doc/ name only files, functions, parameters and layers that are there."""
+"""That README.md and doc/ name only files, headings, functions, parameters and layers that are there; that man pages
+name only options that their programs have, and CHANGELOG.md and a man page today's versions of formats."""
 
 import os
 import re
@@ -10,6 +11,10 @@ TOP = os.environ.get("srcdir", os.path.join(os.path.dirname(__file__), "..", "..
 SOURCES = ("common", "pml", "btl", "coll/multilane", "coll/node", "osc/multilane", "include", "tools")
 FOLDERS = SOURCES + ("doc", "test")
 BUILT = {"multilane-plan", "multilane-top", "MPI_Send"}
+# Where the options of a man page's program are, and those that a page names of mpirun and srun.
+PROGRAMS = {"calibrate": "tools/calibrate/calibrate.c", "doctor": "tools/multilane-doctor",
+            "plan": "tools/multilane_plan.c", "top": "tools/top/multilane_top.c"}
+OF_LAUNCHERS = {"host", "hostfile", "map-by", "mca", "ntasks-per-node", "overlap"}
 problems = []
 
 
@@ -44,6 +49,38 @@ def check_paths(document, text):
     for name in sorted(set(re.findall(r"\]\(([^)#:]+)", text))):
         if not os.path.exists(os.path.join(TOP, os.path.dirname(document), name)):
             problems.append(f"{document} links to {name}, which is not there")
+
+
+def anchors_of(document):
+    """GitHub's names of the headings of a document."""
+    titles = re.findall(r"^#+ +(.*)$", re.sub(r"^```.*?^```$", "", read(document), flags=re.S | re.M), re.M)
+    return {re.sub(r"[^\w -]", "", re.sub(r"\]\([^)]*\)", "", title)).lower().replace(" ", "-") for title in titles}
+
+
+def check_anchors(document, text):
+    for name, anchor in sorted(set(re.findall(r"\]\(([^)#:]*\.md|)#([^)]+)\)", text))):
+        target = os.path.join(os.path.dirname(document), name) if name else document
+        if os.path.exists(os.path.join(TOP, target)) and anchor not in anchors_of(target):
+            problems.append(f"{document} links to {name}#{anchor}, a heading that is not there")
+
+
+def check_man_pages():
+    for page, program in sorted(PROGRAMS.items()):
+        document = f"doc/multilane-{page}.1"
+        known = set(re.findall(r'\{"([a-z-]+)", OPTION_|^(?:-\w \| )?--([a-z-]+)\)', read(program), re.M))
+        known = {name for names in known for name in names} | OF_LAUNCHERS
+        named = set(re.findall(r"(?<![\w-])--([a-z][a-z-]*)", read(document).replace("\\-", "-")))
+        problems.extend(f"{document} names --{name}, which {program} does not take" for name in sorted(named - known))
+
+
+def check_versions():
+    """A number that a document repeats."""
+    for document, said, source, defined in (
+            ("doc/multilane-plan.1", r"^\.B schema\n\((\d+)\)", "common/lane/lane_file.h", "LANE_FILE_SCHEMA"),
+            ("CHANGELOG.md", r"The wire version is (\d+)", "pml/multilane/wire/wire.h", "WIRE_VERSION")):
+        number = re.search(rf"\b{defined}\s*=?\s*(\d+)", read(source)).group(1)
+        problems.extend(f"{document} says {other}, but {defined} is {number}"
+                        for other in re.findall(said, read(document), re.M)[:1] if other != number)
 
 
 def check_parameters(document, text, words, quoted):
@@ -90,9 +127,12 @@ def main():
         # The patterns of files that end a row of the ledger: test/ledger.py holds them.
         text = re.sub(r"\| `[^|]*` \|$", "|", read(document), flags=re.M)
         check_paths(document, text)
+        check_anchors(document, text)
         check_parameters(document, text, words, quoted)
         check_functions(document, text)
     check_architecture(words)
+    check_man_pages()
+    check_versions()
     if read("README.md").count("\n") > 150:
         problems.append("README.md has more than 150 lines: what belongs into a document of doc/?")
     for problem in problems:
