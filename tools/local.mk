@@ -8,7 +8,6 @@ tools/env.sh: tools/env.sh.in Makefile
 		-e 's|@PMIX_COMPONENT_DIR[@]|$(PMIX_COMPONENT_DIR)|' $(srcdir)/tools/env.sh.in > $@
 pkgdata_DATA = tools/env.sh
 CLEANFILES += tools/env.sh
-EXTRA_DIST += tools/env.sh.in tools/modulefile.in tools/modulefile.lua.in
 
 # make bindist: a tarball to unpack anywhere. Nothing in it knows where it was built: env.sh and the
 # modulefile ask where they are, and Open MPI's libraries are in the process that loads a component.
@@ -34,7 +33,10 @@ bindist: all
 			-e 's|@PMIX_COMPONENT_DIR[@]|$(PMIX_COMPONENT_DIR)|' \
 			$(srcdir)/tools/modulefile$$kind.in >$(bindist)/share/modulefiles/multilane$$kind || exit 1; \
 	done
-	cp $(srcdir)/LICENSE $(srcdir)/doc/install.md $(bindist)/
+	cp $(srcdir)/LICENSE $(bindist)/
+	$(MKDIR_P) $(bindist)/doc
+	cp $(srcdir)/README.md $(srcdir)/NEWS $(srcdir)/SECURITY.md $(bindist)/
+	cp $(srcdir)/doc/*.md $(bindist)/doc/
 	tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$${SOURCE_DATE_EPOCH:-0} \
 		-cJf $(bindist).tar.xz $(bindist)
 	rm -rf $(bindist)
