@@ -208,6 +208,8 @@ static int atomic_ask(shm_peer_t *peer, struct wanted wanted, int flags, uint16_
         return OPAL_ERR_NOT_AVAILABLE;
     message.handle = *wanted.handle;
     wanted.size = remote_atomic_bytes(&message);
+    if (wanted.address % wanted.size != 0)
+        return OPAL_ERR_NOT_SUPPORTED;
     OPAL_THREAD_LOCK(&remote.lock);
     struct shm_operation *operation = operation_create(peer, &wanted);
     if (operation) {

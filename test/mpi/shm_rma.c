@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One-sided operations on memory of other ranks: put, get, accumulate, fetch-and-op and
- * compare-and-swap give what they should, on every rank at once. With an argument: large puts and
- * gets of so many threads at once. */
+ * compare-and-swap give what they should, on every rank at once, with every operator and wherever
+ * in memory. With an argument: large puts and gets of so many threads at once. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define WORDS 20000
 
@@ -92,6 +93,71 @@ static void swap_in_turn(MPI_Win win, int64_t *memory)
     MPI_Win_fence(0, win);
     if (rank == 0)
         expect("the word swapped in turn", memory[2], 20LL * ranks);
+}
+
+/* Where the next rank has `before`, `operator` makes `after` of it and `operand`: by
+ * MPI_Fetch_and_op, MPI_Get_accumulate and MPI_Accumulate. */
+struct operation {
+    const char *what;
+    MPI_Op operator;
+    MPI_Datatype type;
+    uint64_t before, operand, after;
+};
+
+static void operate_once(MPI_Win win, const struct operation *operation, int way, MPI_Aint at)
+{
+    int to = (rank + 1) % ranks;
+    uint64_t found = 0;
+
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, win);
+    if (way == 0)
+        MPI_Fetch_and_op(&operation->operand, &found, operation->type, to, at, operation->operator,
+                         win);
+    else if (way == 1)
+        MPI_Get_accumulate(&operation->operand, 1, operation->type, &found, 1, operation->type, to,
+                           at, 1, operation->type, operation->operator, win);
+    else
+        MPI_Accumulate(&operation->operand, 1, operation->type, to, at, 1, operation->type,
+                       operation->operator, win);
+    MPI_Win_unlock(to, win);
+    if (way != 2)
+        expect(operation->what, (int64_t) found, (int64_t) operation->before);
+}
+
+static void operate(MPI_Win win, unsigned char *memory, const struct operation *operation,
+                    MPI_Aint at)
+{
+    int bytes;
+
+    MPI_Type_size(operation->type, &bytes);
+    for (int way = 0; way < 3; way++) {
+        uint64_t found = 0;
+
+        memcpy(memory + at, &operation->before, (size_t) bytes);
+        MPI_Barrier(MPI_COMM_WORLD);
+        operate_once(win, operation, way, at);
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, win);
+        memcpy(&found, memory + at, (size_t) bytes);
+        MPI_Win_unlock(rank, win);
+        expect(operation->what, (int64_t) found, (int64_t) operation->after);
+    }
+}
+
+/* Each at a multiple of its size, and not; shorter values are the first bytes of a word. */
+static void operate_in_all_ways(void)
+{
+    const struct operation operations[] = {{"MPI_SUM of 12 and 3", MPI_SUM, MPI_INT64_T, 12, 3, 15},
+                                           {"MPI_SUM of 12 and 4", MPI_SUM, MPI_INT, 12, 4, 16}};
+    unsigned char *memory = calloc(2, sizeof(uint64_t));
+    MPI_Win win;
+
+    MPI_Win_create(memory, 2 * sizeof(uint64_t), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
+        for (MPI_Aint at = 0; at <= 3; at += 3)
+            operate(win, memory, &operations[i], at);
+    MPI_Win_free(&win);
+    free(memory);
 }
 
 #define THREADS_MAX  8
@@ -182,6 +248,7 @@ int main(int argc, char **argv)
     swap_in_turn(win, memory);
     MPI_Win_free(&win);
     free(memory);
+    operate_in_all_ways();
     mine = atomic_load_explicit(&wrong, memory_order_relaxed);
     MPI_Allreduce(&mine, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0)
