@@ -244,7 +244,11 @@ int shm_remote_fetch_atomic(mca_btl_base_module_t *btl, shm_peer_t *peer, void *
                                   0,
                                   handle,
                                   {local_address, local_handle, callback, context, data}};
+    uint64_t value;
 
+    /* Now: osc/rdma, which does it by other means then, looks at no status later. */
+    if (!remote_atomic_value((uint16_t) op, 0, operand, &value))
+        return OPAL_ERR_NOT_SUPPORTED;
     return atomic_ask(peer, wanted, flags, (uint16_t) op, operand, 0);
 }
 

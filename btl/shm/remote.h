@@ -37,6 +37,31 @@ static inline uint64_t remote_atomic_bytes(const struct remote_message *message)
     return message->narrow ? 4 : 8;
 }
 
+/* The value that `op` of Open MPI makes of `old`. False: it is not done here. */
+static inline bool remote_atomic_value(uint16_t op, uint64_t old, uint64_t operand, uint64_t *value)
+{
+    switch (op) {
+    case MCA_BTL_ATOMIC_ADD:
+        *value = old + operand;
+        return true;
+    case MCA_BTL_ATOMIC_AND:
+        *value = old & operand;
+        return true;
+    case MCA_BTL_ATOMIC_OR:
+        *value = old | operand;
+        return true;
+    case MCA_BTL_ATOMIC_XOR:
+        *value = old ^ operand;
+        return true;
+    case MCA_BTL_ATOMIC_SWAP:
+        *value = operand;
+        return true;
+    default:
+        /* Neither MIN nor MAX: Open MPI does not say whether the values have a sign. */
+        return false;
+    }
+}
+
 /* The largest piece that goes in one message of our rings. */
 static inline uint64_t remote_piece_max(void)
 {

@@ -4,38 +4,6 @@
 
 #include <string.h>
 
-/* The value that `op` makes of `old`. False: no such operation. */
-static bool atomic_value(uint16_t op, uint64_t old, uint64_t operand, bool narrow, uint64_t *value)
-{
-    bool less = narrow ? (int32_t) operand < (int32_t) old : (int64_t) operand < (int64_t) old;
-
-    switch (op) {
-    case MCA_BTL_ATOMIC_ADD:
-        *value = old + operand;
-        return true;
-    case MCA_BTL_ATOMIC_AND:
-        *value = old & operand;
-        return true;
-    case MCA_BTL_ATOMIC_OR:
-        *value = old | operand;
-        return true;
-    case MCA_BTL_ATOMIC_XOR:
-        *value = old ^ operand;
-        return true;
-    case MCA_BTL_ATOMIC_SWAP:
-        *value = operand;
-        return true;
-    case MCA_BTL_ATOMIC_MIN:
-        *value = less ? operand : old;
-        return true;
-    case MCA_BTL_ATOMIC_MAX:
-        *value = less ? old : operand;
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* The program's own atomics on this memory may have any order: the strongest covers all. */
 static uint64_t memory_load(uint64_t address, bool narrow)
 {
@@ -70,7 +38,7 @@ static int atomic_perform(const struct remote_message *request, uint64_t *old)
     }
     *old = memory_load(request->address, request->narrow);
     do {
-        if (!atomic_value(request->atomic, *old, request->operands[0], request->narrow, &value))
+        if (!remote_atomic_value(request->atomic, *old, request->operands[0], &value))
             return OPAL_ERR_NOT_SUPPORTED;
     } while (!memory_swap_if(request->address, request->narrow, old, value));
     return OPAL_SUCCESS;

@@ -147,8 +147,22 @@ static void operate(MPI_Win win, unsigned char *memory, const struct operation *
 /* Each at a multiple of its size, and not; shorter values are the first bytes of a word. */
 static void operate_in_all_ways(void)
 {
-    const struct operation operations[] = {{"MPI_SUM of 12 and 3", MPI_SUM, MPI_INT64_T, 12, 3, 15},
-                                           {"MPI_SUM of 12 and 4", MPI_SUM, MPI_INT, 12, 4, 16}};
+    const uint64_t high = UINT64_C(1) << 63, high32 = UINT64_C(1) << 31;
+    const struct operation operations[] = {
+        {"MPI_LAND of 12 and 3", MPI_LAND, MPI_INT64_T, 12, 3, 1},
+        {"MPI_LAND of 12 and 0", MPI_LAND, MPI_INT, 12, 0, 0},
+        {"MPI_LOR of 0 and 10", MPI_LOR, MPI_INT64_T, 0, 10, 1},
+        {"MPI_LOR of 0 and 0", MPI_LOR, MPI_INT, 0, 0, 0},
+        {"MPI_LXOR of 12 and 10", MPI_LXOR, MPI_INT64_T, 12, 10, 0},
+        {"MPI_LXOR of 0 and 10", MPI_LXOR, MPI_INT, 0, 10, 1},
+        {"MPI_MAX of a large one and 1", MPI_MAX, MPI_UINT64_T, high, 1, high},
+        {"MPI_MIN of a large one and 1", MPI_MIN, MPI_UINT64_T, high, 1, 1},
+        {"MPI_MAX of 1 and a large one", MPI_MAX, MPI_UNSIGNED, 1, high32, high32},
+        {"MPI_MIN of 1 and a large one", MPI_MIN, MPI_UINT32_T, 1, high32, 1},
+        {"MPI_MAX of the least and 1", MPI_MAX, MPI_INT64_T, high, 1, 1},
+        {"MPI_MIN of 1 and the least", MPI_MIN, MPI_INT, 1, high32, high32},
+        {"MPI_SUM of 12 and 3", MPI_SUM, MPI_INT64_T, 12, 3, 15},
+        {"MPI_SUM of 12 and 4", MPI_SUM, MPI_INT, 12, 4, 16}};
     unsigned char *memory = calloc(2, sizeof(uint64_t));
     MPI_Win win;
 
