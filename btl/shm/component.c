@@ -69,8 +69,10 @@ static void module_describe(void)
                      COMPAT_BTL_FLAGS_REMOTE_COMPLETION;
     btl->btl_atomic_flags = MCA_BTL_ATOMIC_SUPPORTS_ADD | MCA_BTL_ATOMIC_SUPPORTS_AND |
                             MCA_BTL_ATOMIC_SUPPORTS_OR | MCA_BTL_ATOMIC_SUPPORTS_XOR |
-                            MCA_BTL_ATOMIC_SUPPORTS_SWAP | MCA_BTL_ATOMIC_SUPPORTS_CSWAP |
-                            MCA_BTL_ATOMIC_SUPPORTS_32BIT | MCA_BTL_ATOMIC_SUPPORTS_GLOB;
+                            MCA_BTL_ATOMIC_SUPPORTS_LAND | MCA_BTL_ATOMIC_SUPPORTS_LOR |
+                            MCA_BTL_ATOMIC_SUPPORTS_LXOR | MCA_BTL_ATOMIC_SUPPORTS_SWAP |
+                            MCA_BTL_ATOMIC_SUPPORTS_CSWAP | MCA_BTL_ATOMIC_SUPPORTS_32BIT |
+                            MCA_BTL_ATOMIC_SUPPORTS_GLOB;
     btl->btl_registration_handle_size = sizeof(struct mca_btl_base_registration_handle_t);
     btl->btl_get_limit = btl->btl_put_limit = SIZE_MAX;
     btl->btl_get_alignment = btl->btl_put_alignment = 0;

@@ -53,6 +53,15 @@ static inline bool remote_atomic_value(uint16_t op, uint64_t old, uint64_t opera
     case MCA_BTL_ATOMIC_XOR:
         *value = old ^ operand;
         return true;
+    case MCA_BTL_ATOMIC_LAND:
+        *value = old != 0 && operand != 0;
+        return true;
+    case MCA_BTL_ATOMIC_LOR:
+        *value = old != 0 || operand != 0;
+        return true;
+    case MCA_BTL_ATOMIC_LXOR:
+        *value = (old != 0) != (operand != 0);
+        return true;
     case MCA_BTL_ATOMIC_SWAP:
         *value = operand;
         return true;

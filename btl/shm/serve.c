@@ -29,6 +29,7 @@ static bool memory_swap_if(uint64_t address, bool narrow, uint64_t *expected, ui
 
 static int atomic_perform(const struct remote_message *request, uint64_t *old)
 {
+    uint64_t operand = request->narrow ? (uint32_t) request->operands[0] : request->operands[0];
     uint64_t value;
 
     if (request->op == REMOTE_SWAP_IF) {
@@ -38,7 +39,7 @@ static int atomic_perform(const struct remote_message *request, uint64_t *old)
     }
     *old = memory_load(request->address, request->narrow);
     do {
-        if (!remote_atomic_value(request->atomic, *old, request->operands[0], &value))
+        if (!remote_atomic_value(request->atomic, *old, operand, &value))
             return OPAL_ERR_NOT_SUPPORTED;
     } while (!memory_swap_if(request->address, request->narrow, old, value));
     return OPAL_SUCCESS;

@@ -186,11 +186,12 @@ static void atomics_count(void)
     static const struct {
         int op;
         uint64_t before, operand, after;
-    } cases[] = {{MCA_BTL_ATOMIC_ADD, 40, 2, 42},
-                 {MCA_BTL_ATOMIC_AND, 12, 10, 8},
-                 {MCA_BTL_ATOMIC_OR, 12, 10, 14},
-                 {MCA_BTL_ATOMIC_XOR, 12, 10, 6},
-                 {MCA_BTL_ATOMIC_SWAP, 12, 10, 10}};
+    } cases[] = {{MCA_BTL_ATOMIC_ADD, 40, 2, 42},   {MCA_BTL_ATOMIC_AND, 12, 10, 8},
+                 {MCA_BTL_ATOMIC_OR, 12, 10, 14},   {MCA_BTL_ATOMIC_XOR, 12, 10, 6},
+                 {MCA_BTL_ATOMIC_SWAP, 12, 10, 10}, {MCA_BTL_ATOMIC_LAND, 12, 3, 1},
+                 {MCA_BTL_ATOMIC_LAND, 12, 0, 0},   {MCA_BTL_ATOMIC_LOR, 0, 0, 0},
+                 {MCA_BTL_ATOMIC_LOR, 0, 10, 1},    {MCA_BTL_ATOMIC_LXOR, 12, 10, 0},
+                 {MCA_BTL_ATOMIC_LXOR, 12, 0, 1}};
     mca_btl_base_registration_handle_t *handle =
         given(&counter, sizeof(counter), MCA_BTL_REG_FLAG_REMOTE_ATOMIC);
     uint64_t found;
