@@ -113,7 +113,8 @@ int shm_pending_progress(void)
 
         if (!peer)
             break;
-        if (peer->out_unusable)
+        /* At the end of the module the callbacks are gone. */
+        if (peer->out_unusable && !shm.finalized)
             shm_peer_fail(
                 peer, "that process's memory cannot be opened, or none is left for a ring to it");
         events += shm_send_pending_of(peer);
@@ -125,13 +126,27 @@ int shm_pending_progress(void)
     return events;
 }
 
+/* So long the end of the module waits for a connection to a peer, all of whose entries may be taken
+ * by others. */
+#define CONNECT_MS 60000u
+
+static bool is_waited_for(shm_peer_t *peer, int tries, uint64_t since_ms)
+{
+    bool connects = peer->out_state == OUT_WAITING && !peer->out_unusable;
+
+    if (peer->out_state != OUT_OPEN && !connects)
+        return false;
+    if (!shm.finalized)
+        return tries < 1000 && !opal_list_is_empty(&peer->pending);
+    return shm_peer_reads(peer) && !shm_outbound_is_settled(peer) &&
+           (!connects || clock_coarse_ms() - since_ms < CONNECT_MS);
+}
+
 void shm_pending_drain(shm_peer_t *peer)
 {
-    for (int tries = 0;
-         (shm.finalized ? shm_peer_reads(peer) && !shm_outbound_is_settled(peer)
-                        : tries < 1000 && !opal_list_is_empty(&peer->pending)) &&
-         (peer->out_state == OUT_OPEN || peer->out_state == OUT_WAITING) && !peer->out_unusable;
-         tries++) {
+    const uint64_t since_ms = clock_coarse_ms();
+
+    for (int tries = 0; is_waited_for(peer, tries, since_ms); tries++) {
         if (shm_pending_progress() == 0)
             usleep(100);
         biased_lock(&peer->lock);

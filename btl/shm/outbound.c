@@ -335,7 +335,8 @@ void shm_outbound_retire(shm_peer_t *peer)
 
 void shm_outbound_open(shm_peer_t *peer)
 {
-    if (peer->out_state >= OUT_OPEN || peer->out_unusable || !peer->known)
+    /* The end of the module waits for messages to processes that were taken back before. */
+    if (peer->out_state >= OUT_OPEN || peer->out_unusable || (!peer->known && !shm.finalized))
         return;
     peer->out_state = OUT_WAITING;
     if (peer->left_connection)

@@ -7,7 +7,7 @@ both="--mca pml multilane --mca btl self,shm --mca pml_multilane_protocol rndv-b
 # sanitizer sees: each kind of memory and each way to go without, once.
 elsewhere_only 'series=shm.@(sizes|traffic.5|traffic.64.multilane|both.sizes|first-thread.*.4|rma|rma.no-single-copy|
 rma.threads|rma.unlike-rings|bad-single-copy|copy-refused-later|copy-refused.rma.multilane|hidden|none-left.multilane|no-memfd.5|
-later-no-copy.4|no-memory|two-pid-namespaces|one-memory|killed)' \
+later-no-copy.4|no-memory|two-pid-namespaces|one-memory|unsent.multilane|killed)' \
     'asan=shm.@(sizes.@(no-single-copy|small-ring|pieces)|traffic.@(5|5.small-ring|5.pieces|10.*)|grows.large|both.@(sizes|traffic.5|
 first-thread|copy-refused-later)|first-thread.after.4|rma.unlike-rings|rma.threads*|bad-*|lane-latency-of-ages|
 copy-refused-@(later|unproven.multilane)|hidden|scarce|none-left.multilane*|no-@(memfd|locks|pidfd|seals).5|later-*.4|
@@ -146,6 +146,9 @@ shm_confined() {
             shm_sizes 97 none-left
         mpi shm.none-left.$pml.pieces 2 --mca pml $pml --mca btl self,shm --mca btl_shm_memory_max 80k -- \
             shm_sizes 97 none-left
+    done
+    for pml in ob1 multilane; do
+        mpi shm.unsent.$pml 2 --mca pml $pml --mca btl self,shm -- shm_unsent
     done
     # Each call that has another way, refused from the start, and from MPI_Init on as by a daemon that
     # drops its rights.
