@@ -44,12 +44,23 @@ static void peer_part(shm_peer_t *peer)
     shm_outbound_retire(peer);
 }
 
+/* A lost peer that reads no more needs our channels no more: the sweep takes them back. The PML may
+ * still look at control lines in them. */
+static void lost_leave(shm_peer_t *peer)
+{
+    if (peer->out_connection && peer->controls_taken >> CONNECTION_CONTROLS == 0 &&
+        !shm_peer_reads(peer))
+        shm_outbound_leave(peer);
+}
+
 static const char *peer_loss(shm_peer_t *peer)
 {
     const char *why = NULL;
 
     biased_lock(&peer->lock);
-    if (peer->segment && peer->out_state != OUT_DEAD) {
+    if (peer->out_state == OUT_DEAD) {
+        lost_leave(peer);
+    } else if (peer->segment) {
         shm_outbound_shrink(peer);
         peer_part(peer);
         if (peer->gone)

@@ -120,7 +120,7 @@ libdebugger_types_la_CFLAGS = $(AM_CFLAGS) -g -fno-eliminate-unused-debug-types
 libdebugger_types_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 
 # The lane over shared memory.
-shm_tests = test/mpi/shm_sizes test/mpi/shm_traffic test/mpi/shm_rma test/mpi/shm_unsent
+shm_tests = test/mpi/shm_sizes test/mpi/shm_traffic test/mpi/shm_rma test/mpi/shm_unsent test/mpi/shm_heir
 check_PROGRAMS += $(shm_tests)
 test_mpi_shm_sizes_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_shm_sizes_LDFLAGS = $(mpi_link_flags)
@@ -134,6 +134,9 @@ test_mpi_shm_rma_LDADD = $(OMPI_LIBS)
 test_mpi_shm_unsent_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_shm_unsent_LDFLAGS = $(mpi_link_flags)
 test_mpi_shm_unsent_LDADD = $(OMPI_LIBS)
+test_mpi_shm_heir_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_shm_heir_LDFLAGS = $(mpi_link_flags)
+test_mpi_shm_heir_LDADD = $(OMPI_LIBS)
 test_mpi_shm_sizes_SOURCES = test/mpi/shm_sizes.c test/mpi/refuse.h
 
 check_PROGRAMS += test/mpi/shm_confine
