@@ -245,7 +245,7 @@ static bool peer_has_left(const shm_peer_t *peer)
 
 static bool is_shortage(const shm_peer_t *peer, int error)
 {
-    if (error != EMFILE && error != ENFILE && error != ENOMEM)
+    if (!shm_segment_error_passes(error))
         return false;
     SAY_ONCE(SHM_SAY,
              "the memory of process %s cannot be opened now: %s. It is tried again; a higher "

@@ -196,10 +196,15 @@ static int regular_open(const char *path)
     return open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
+bool shm_segment_error_passes(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
 static int memory_of(int32_t pid, int32_t fd)
 {
     char path[64], threads[32];
-    int descriptor;
+    int descriptor, error = ENOENT;
 
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) pid, (int) fd);
     descriptor = regular_open(path);
@@ -208,15 +213,19 @@ static int memory_of(int32_t pid, int32_t fd)
     /* Where its first thread has ended, the others still show it. */
     snprintf(threads, sizeof(threads), "/proc/%d/task", (int) pid);
     DIR *folder = opendir(threads);
+    if (!folder && shm_segment_error_passes(errno))
+        return -1;
     for (struct dirent *entry; folder && descriptor < 0 && (entry = readdir(folder));)
         if (entry->d_name[0] != '.') {
             snprintf(path, sizeof(path), "%s/%.10s/fd/%d", threads, entry->d_name, (int) fd);
             descriptor = regular_open(path);
+            if (descriptor < 0 && shm_segment_error_passes(errno))
+                error = errno;
         }
     if (folder)
         closedir(folder);
     if (descriptor < 0)
-        errno = ENOENT;
+        errno = error;
     return descriptor;
 }
 

@@ -225,6 +225,9 @@ static inline uint64_t shm_segment_channel_offset(const struct segment *segment,
  * it is memory that its owner could shrink. */
 int shm_segment_open(int32_t pid, int32_t fd, const struct segment_nonce *nonce);
 
+/* Whether it tells only of a shortage here, which may pass. */
+bool shm_segment_error_passes(int error);
+
 /* What such an errno means, in words. */
 const char *shm_segment_open_error(int error);
 

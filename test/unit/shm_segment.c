@@ -357,6 +357,22 @@ static void *owner_thread(void *heir)
     _exit(owner_body(heir));
 }
 
+/* With so many descriptors to look with, which may be too few: of that nothing follows. */
+static bool found_with(int spare, pid_t owner, int fd, const struct segment_identity *identity)
+{
+    struct rlimit before, few;
+    int next = dup(STDERR_FILENO);
+
+    if (next < 0 || close(next) != 0 || getrlimit(RLIMIT_NOFILE, &before) != 0)
+        return false;
+    few = before;
+    few.rlim_cur = (rlim_t) (next + spare);
+    CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0, "%s", strerror(errno));
+    bool found = shm_segment_owner_found((int32_t) owner, fd, identity);
+    CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0, "%s", strerror(errno));
+    return found;
+}
+
 /* `alone`: the first thread of the owner has ended, another one goes on. */
 static void death_seen(enum segment_kind kind, bool alone)
 {
@@ -393,6 +409,9 @@ static void death_seen(enum segment_kind kind, bool alone)
     shm_segment_identify(descriptor, &identity);
     CHECK(shm_segment_owner_found((int32_t) child, fd, &identity), "%s: not found",
           kind_name(kind));
+    for (int spare = 0; spare < 3; spare++)
+        CHECK(found_with(spare, child, fd, &identity), "%s: not found with %d descriptors",
+              kind_name(kind), spare);
     other = identity;
     other.inode++;
     CHECK(!shm_segment_owner_found((int32_t) child, fd, &other), "another segment");
