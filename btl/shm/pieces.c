@@ -14,6 +14,8 @@ static bool whole_begin(shm_peer_t *peer, const struct shm_piece *piece)
     peer->in_whole = malloc(piece->whole);
     peer->in_whole_bytes = piece->whole;
     peer->in_whole_filled = 0;
+    if (!peer->in_whole)
+        shm_peer_fail(peer, "no memory for a message of that process");
     return peer->in_whole != NULL;
 }
 

@@ -468,8 +468,9 @@ void shm_pending_drain(shm_peer_t *peer);
 /* serve.c: a message of kind SHM_KIND_REMOTE. False: it breaks the rules. */
 bool shm_serve(shm_peer_t *peer, const void *message, size_t length);
 
-/* pieces.c: adds a piece to what has come of its message. False: it breaks the rules. When the
- * message is complete, *whole is it, and the caller frees its payload; else that is NULL. */
+/* pieces.c: adds a piece to what has come of its message. False: it breaks the rules, or the peer
+ * is lost for want of memory. When the message is complete, *whole is it, and the caller frees its
+ * payload; else that is NULL. */
 bool shm_piece_add(shm_peer_t *peer, const struct ring_message *piece, struct ring_message *whole);
 
 /* attended.c. Under shm.lock. */

@@ -299,6 +299,11 @@ TESTS += test/unit/shm_remote
 test_unit_shm_remote_SOURCES = test/unit/shm_remote.c
 test_unit_shm_remote_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_shm_remote_LDADD = libmultilane_shm.la $(PML_TEST_LDADD)
+check_PROGRAMS += test/unit/shm_pieces
+TESTS += test/unit/shm_pieces
+test_unit_shm_pieces_SOURCES = test/unit/shm_pieces.c btl/shm/pieces.c
+test_unit_shm_pieces_CPPFLAGS = $(PML_TEST_CPPFLAGS) -Dmalloc=malloc_at_times
+test_unit_shm_pieces_LDADD = $(PML_TEST_LDADD)
 
 # The connections of btl/sock, and what returns from one that is given up, in all orders.
 check_PROGRAMS += test/unit/return_model test/unit/sock_model
