@@ -63,9 +63,7 @@ static const char *peer_loss(shm_peer_t *peer)
     } else if (peer->segment) {
         shm_outbound_shrink(peer);
         peer_part(peer);
-        if (peer->gone)
-            why = NULL;
-        else if (peer_has_ended(peer))
+        if (!peer->gone && peer_has_ended(peer))
             why = "that process has ended";
         else if (peer->out_connection &&
                  atomic_load_explicit(&peer->out_connection->state, memory_order_acquire) ==

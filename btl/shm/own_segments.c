@@ -61,10 +61,7 @@ static void segment_live_set(enum segment_kind kind, bool live)
 {
     const struct segment *segment = &shm.segments[kind];
 
-    if (live)
-        atomic_store_explicit(&shm.doorbells[kind].first, segment->header->doorbells,
-                              memory_order_relaxed);
-    atomic_store_explicit(&shm.doorbells[kind].words, live ? segment->doorbell_words : 0,
+    atomic_store_explicit(&shm.doorbell_words[kind], live ? segment->doorbell_words : 0,
                           memory_order_release);
 }
 

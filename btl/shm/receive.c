@@ -208,12 +208,11 @@ bool shm_doorbell_rang(void)
 
     for (int kind = 0; kind < SEGMENT_KINDS; kind++) {
         /* Acquire: as in shm_own_segment_is_live. */
-        uint32_t words = atomic_load_explicit(&shm.doorbells[kind].words, memory_order_acquire);
-        _Atomic uint64_t *first =
-            atomic_load_explicit(&shm.doorbells[kind].first, memory_order_relaxed);
+        uint32_t words = atomic_load_explicit(&shm.doorbell_words[kind], memory_order_acquire);
 
         while (words-- > 0)
-            any |= atomic_load_explicit(&first[words], memory_order_relaxed);
+            any |= atomic_load_explicit(&shm.segments[kind].header->doorbells[words],
+                                        memory_order_relaxed);
     }
     return any != 0;
 }

@@ -269,8 +269,7 @@ int shm_send_immediate(mca_btl_base_module_t *btl, shm_peer_t *peer, opal_conver
 /* Whether it is a message of one line in a process with one thread. */
 static inline bool is_simple(size_t header_size, size_t payload_size)
 {
-    return !opal_using_threads() && header_size + payload_size <= RING_LINE_PAYLOAD &&
-           payload_size <= RING_LINE_PAYLOAD;
+    return !opal_using_threads() && header_size + payload_size <= RING_LINE_PAYLOAD;
 }
 
 /* A piece of a large message leaves this part of the ring to short ones: the next message behind it

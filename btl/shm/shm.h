@@ -248,11 +248,9 @@ struct shm_state {
     opal_mutex_t lock;
     opal_mutex_t channel_lock; /* guards the channels of `segments`; taken inside a peer's lock */
     struct segment segments[SEGMENT_KINDS];
-    /* Of each segment the doorbells that every round reads. */
-    struct {
-        _Atomic uint32_t words; /* 0: the segment is not complete, or no peer rings there */
-        _Atomic uint64_t *_Atomic first; /* relaxed: written before `words` */
-    } doorbells[SEGMENT_KINDS];
+    /* How many words of each segment's doorbells every round reads. 0: the segment is not complete,
+     * or no peer rings there. */
+    _Atomic uint32_t doorbell_words[SEGMENT_KINDS];
     struct peer_table names;
     shm_peer_t **peers;
     uint32_t peer_count;
@@ -320,7 +318,7 @@ bool shm_own_segment_ready(enum segment_kind kind);
  * release in segment_live_set. */
 static inline bool shm_own_segment_is_live(int kind)
 {
-    return atomic_load_explicit(&shm.doorbells[kind].words, memory_order_acquire) != 0;
+    return atomic_load_explicit(&shm.doorbell_words[kind], memory_order_acquire) != 0;
 }
 /* The memory that the job's processes on this node share: its first process makes it, the others
  * take their part when they see that one's record. Without it, peers open one another's segments.

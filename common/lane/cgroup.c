@@ -47,8 +47,7 @@ static double quota_of_group(const char *folder, int version)
         (void) kernel_text(text, sizeof(text), "%s/cpu.max", folder);
         return quota_parse(text, text + strcspn(text, " "));
     }
-    if (kernel_text(text, sizeof(text), "%s/cpu.cfs_quota_us", folder) < 0 || text[0] == '-')
-        return INFINITY;
+    (void) kernel_text(text, sizeof(text), "%s/cpu.cfs_quota_us", folder);
     (void) kernel_text(period, sizeof(period), "%s/cpu.cfs_period_us", folder);
     return quota_parse(text, period);
 }
