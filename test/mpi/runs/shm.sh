@@ -330,8 +330,15 @@ check "${prefix}shm.killed" shm_kill_many $shm_kills memory $shm
 # shellcheck disable=SC2086
 check "${prefix}shm.killed.no-single-copy" shm_kill_many $shm_kills memory $shm --mca btl_shm_single_copy none
 # Of the memory for rings the dead keep nothing: there is enough for one of 256 lines.
-mpi_says shm.heir 'the ring to process .*,2\] has 256 lines now' 3 --enable-recovery --mca pml multilane --mca btl self,shm \
-    --mca btl_shm_ring_bytes 16k --mca btl_shm_memory_max 24k --mca btl_base_verbose 10 -- shm_heir
+shm_heir() {
+    local said
+    # The job does not end well in all series.
+    said=$(mpirun_run 3 --enable-recovery --mca pml multilane --mca btl self,shm --mca btl_shm_ring_bytes 16k \
+        --mca btl_shm_memory_max 24k --mca btl_base_verbose 10 -- shm_heir 2>&1)
+    printf '%s\n' "$said"
+    grep -q 'the ring to process .*,2\] has 256 lines now' <<<"$said"
+}
+check "${prefix}shm.heir" shm_heir
 if ! unshare -p -f true 2>/dev/null; then
     skip "${prefix}shm.killed.files" "this user may not make PID namespaces"
 else
