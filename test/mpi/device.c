@@ -1486,6 +1486,19 @@ static void one_sided_refused(MPI_Win window)
     memory_free(DEVICE, bytes);
 }
 
+/* With MPI_NO_OP the origin is not looked at. */
+static void no_op_takes_any_origin(MPI_Win window, const unsigned char *device, unsigned char is)
+{
+    unsigned char got = 0, gotten = 0;
+    MPI_Win_fence(0, window);
+    MPI_Fetch_and_op(device, &got, MPI_UNSIGNED_CHAR, rank, 0, MPI_NO_OP, window);
+    MPI_Get_accumulate(device, 1, MPI_UNSIGNED_CHAR, &gotten, 1, MPI_UNSIGNED_CHAR, rank, 0, 1,
+                       MPI_UNSIGNED_CHAR, MPI_NO_OP, window);
+    MPI_Win_fence(0, window);
+    if (got != is || gotten != is)
+        FAIL("MPI_NO_OP gets %u and %u, not %u", got, gotten, is);
+}
+
 static void attach_refused(void)
 {
     unsigned char *bytes = memory_new(DEVICE, 4096);
@@ -1520,6 +1533,7 @@ static void chapter_window(void)
     if (host[0] != (rank + ranks - 1) % ranks + 1)
         FAIL("a window in host memory: %u came", host[0]);
     one_sided_refused(window);
+    no_op_takes_any_origin(window, bytes, host[0]);
     MPI_Win_free(&window);
     attach_refused();
     memory_free(DEVICE, bytes);
