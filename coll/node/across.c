@@ -336,8 +336,7 @@ static int gather_by_place(const struct levels *levels, const struct blocks *blo
 {
     size_t block = blocks->bytes, begin = levels->first[levels->my_node] * block;
     size_t end = levels->first[levels->my_node + 1] * block, whole = blocks->ranks * block;
-    size_t mine =
-        levels->first[levels->my_node] * block + (size_t) ompi_comm_rank(levels->node) * block;
+    size_t mine = begin + (size_t) ompi_comm_rank(levels->node) * block;
     const void *give = blocks->sent.bytes == all + mine ? MPI_IN_PLACE : blocks->sent.bytes;
     int status = CALL(levels->node, allgather, give, (compat_count) block, MPI_BYTE, all + begin,
                       (compat_count) block, MPI_BYTE);

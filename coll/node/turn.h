@@ -42,7 +42,6 @@ struct slot {
     /* Of a result that is there: the turn's, plus 1; not of one in ranges. Of a process's slot,
      * where processes look: the last turn that it has arrived at, plus 1. */
     _Alignas(64) _Atomic uint32_t number;
-    uint32_t reserved;
     /* Of a process's slot: the last turn that it has come to, plus 1, and below that what it calls
      * in it. Relaxed: it may be further by the time that it is read. Of a result: its root's call.
      */

@@ -332,7 +332,7 @@ static bool walk_sizes(struct walk *walk, struct error_text *error)
 
 /* One block: the plan, its entries, and the sizes that lookups read, on cache lines of their own.
  */
-static struct plan *plan_make(const struct walk *walk, const char *note)
+static struct plan *plan_make(const struct walk *walk)
 {
     size_t head = sizeof(struct plan) + walk->entry_count * sizeof(struct plan_entry);
     struct plan *plan = malloc(head + walk->entry_count * sizeof(uint64_t));
@@ -344,7 +344,7 @@ static struct plan *plan_make(const struct walk *walk, const char *note)
     memcpy(plan->entries, walk->entries, walk->entry_count * sizeof *plan->entries);
     for (uint32_t i = 0; i < walk->entry_count; i++)
         plan->largest[i] = walk->entries[i].largest_bytes;
-    memcpy(plan->note, note, sizeof plan->note);
+    memcpy(plan->note, walk->note, sizeof plan->note);
     return plan;
 }
 
@@ -357,7 +357,7 @@ struct plan *plan_build(const struct plan_input *input, struct error_text *error
         return NULL;
     if (!walk_begin(&walk, input, note))
         fail_memory(error);
-    else if (walk_sizes(&walk, error) && !(plan = plan_make(&walk, note)))
+    else if (walk_sizes(&walk, error) && !(plan = plan_make(&walk)))
         fail_memory(error);
     walk_end(&walk);
     return plan;

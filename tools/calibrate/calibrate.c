@@ -167,7 +167,7 @@ static int placed_peers_find(const struct traffic *traffic,
             continue;
         for (int i = 0; i < count; i++)
             is_new = is_new && peers[i].to.placement != peer->to.placement;
-        count += is_new && count < PROFILE_PLACEMENTS;
+        count += is_new;
         if (count == PROFILE_PLACEMENTS)
             break;
     }

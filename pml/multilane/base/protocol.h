@@ -14,7 +14,6 @@
 struct arrival;
 struct lane;
 struct outgoing;
-struct peer;
 struct recv_request;
 struct route;
 struct send_request;

@@ -217,8 +217,9 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
             wrong_reported(lane);
         break;
     case WIRE_PAGE_ASK:
-        good = read_bytes(reader, &body.page_ask, sizeof(body.page_ask)) &&
-               job_pages_asked(peer, &body.page_ask);
+        good = read_bytes(reader, &body.page_ask, sizeof(body.page_ask));
+        if (good)
+            job_pages_asked(peer, &body.page_ask);
         break;
     case WIRE_PAGE:
         good =

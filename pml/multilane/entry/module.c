@@ -279,10 +279,8 @@ int module_del_procs(ompi_proc_t **procs, size_t count)
     int rc = mca_bml.bml_del_procs(count, procs);
     for (size_t i = 0; i < count; i++) {
         struct peer *peer = peer_find(procs[i]->super.proc_name);
-        if (!peer)
-            continue;
-        peer_reach(peer, false);
-        peer_forget_lanes(peer);
+        if (peer)
+            peer_forget_lanes(peer);
     }
     progress_thread_resume();
     return rc;

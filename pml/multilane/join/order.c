@@ -62,7 +62,7 @@ void order_adopt_orphans(struct mca_pml_comm_t *comm)
         if (!is_ours)
             continue;
         opal_list_remove_item(&multilane.orphans, (opal_list_item_t *) inbound);
-        if (arrival->match.source < 0 || (uint32_t) arrival->match.source >= comm->size) {
+        if ((uint32_t) arrival->match.source >= comm->size) {
             reject_source(arrival, inbound);
             continue;
         }

@@ -172,9 +172,6 @@ void inbound_reject(mca_btl_base_module_t *btl, const char *what, uint64_t value
 
 /* A message whose rest its sender offers (base/offer_word.h), at its receiver. */
 
-struct inbound;
-struct recv_request;
-
 /* In the list of its peer, whose lock guards it, until the message is whole. */
 struct offered {
     struct offered *next;

@@ -226,7 +226,7 @@ static void others_ask(void)
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-bool job_pages_asked(struct peer *peer, const struct wire_page_ask *ask)
+void job_pages_asked(struct peer *peer, const struct wire_page_ask *ask)
 {
     OPAL_THREAD_LOCK(&pages_lock);
     uint64_t count = counter_read(&pages.asker_count), i = 0;
@@ -237,7 +237,6 @@ bool job_pages_asked(struct peer *peer, const struct wire_page_ask *ask)
         counter_set(&pages.asker_count, i < count ? count : count + 1);
     }
     OPAL_THREAD_UNLOCK(&pages_lock);
-    return true;
 }
 
 static bool is_empty(const unsigned char *bytes)

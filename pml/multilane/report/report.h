@@ -62,8 +62,8 @@ void job_pages_end(void);
 /* Asks, and answers, what there is; after page_fill, with no lock held. */
 void job_pages_look(void);
 
-/* The peer wants this process's page. False: that is not possible. */
-bool job_pages_asked(struct peer *peer, const struct wire_page_ask *ask);
+/* The peer wants this process's page. */
+void job_pages_asked(struct peer *peer, const struct wire_page_ask *ask);
 /* A part of the peer's page. False: it breaks the rules. */
 bool job_pages_came(struct peer *peer, const struct wire_page *part);
 

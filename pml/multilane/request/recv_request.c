@@ -12,17 +12,12 @@
 #include "lane/summed.h"
 
 /* Like MCA_PML_BASE_RECV_REQUEST_FINI, without the convertor, which is not used. */
-static inline __opal_attribute_always_inline__ void request_return(struct recv_request *request)
+void recv_request_return(struct recv_request *request)
 {
     OMPI_REQUEST_FINI(&request->base.req_base.req_ompi);
     OBJ_RELEASE(request->base.req_base.req_comm);
     OMPI_DATATYPE_RELEASE(request->base.req_base.req_datatype);
     tsan_list_return(&mca_pml_base_recv_requests, (opal_free_list_item_t *) request);
-}
-
-void recv_request_return(struct recv_request *request)
-{
-    request_return(request);
 }
 
 /* With the receive's lock held, as the next. */
@@ -45,7 +40,7 @@ static int recv_request_free(ompi_request_t **ompi)
     tsan_acquire(request); /* request_complete */
     request->base.req_base.req_free_called = true;
     if (request_ended(&request->ends))
-        request_return(request);
+        recv_request_return(request);
     *ompi = MPI_REQUEST_NULL;
     if (OPAL_UNLIKELY(pending_any_unsent()))
         pending_move_on(); /* for a wait or test that found the request complete */

@@ -13,8 +13,6 @@
 #include "memory/device.h"
 #include "base/pending.h"
 
-struct offered;
-
 /* Bytes for the protocol's own data in a receive. */
 #define RECV_OWN_BYTES (32 + WIRE_KEY_MAX)
 

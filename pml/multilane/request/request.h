@@ -135,8 +135,6 @@ static inline void wait_story_end(struct wait_story *story)
  * `to`. */
 void wait_story_describe(struct wait_story *story, uint64_t now, struct page_wait *to);
 
-struct send_request;
-
 /* Callbacks of requests that need upper layers; set once at start. */
 struct request_calls {
     ompi_request_start_fn_t start;
