@@ -315,7 +315,7 @@ is_wanted() {
         $1 == *.build || $1 == *.root ]]
 }
 
-# check NAME COMMAND...: a test that passes if the command ends with 0. What it prints is shown only
+# check NAME COMMAND...: a test that passes if the command ends with 0, and is skipped if it ends with 77. What it prints is shown only
 # if it fails, and again at the end of test/all. There a second try may pass: a fault that shows once in many runs
 # is then `unsteady`, is named at the end and does not stop the run. After $unsteady_max of them, or failures, none is
 # tried again; where more come together, from root folders, the run fails.
@@ -331,6 +331,10 @@ check() {
     status=$?
     if [ $status = 0 ]; then
         case ${MULTILANE_ONLY:+$name} in *.build | *.root) ;; *) result passed "$name" "$((SECONDS - started)) s" ;; esac
+        return 0
+    fi
+    if [ $status = 77 ]; then
+        skip "$name" "$(grep '^skip ' "$log" | tail -n 1)"
         return 0
     fi
     local why="exit status $status after $((SECONDS - started)) s" outcome=failed second= said

@@ -30,6 +30,7 @@ enum { OF = 10000, PARTS_MOST = 64 };
 static struct {
     _Atomic uint64_t random;
     unsigned breaks, shorts, pace, flips;
+    _Atomic unsigned broken; /* connections */
     int is_read;
 } faults;
 
@@ -66,6 +67,13 @@ static void faults_read(void)
                           memory_order_relaxed);
 }
 
+/* So that a test knows that there were some. */
+static __attribute__((destructor)) void broken_say(void)
+{
+    if (faults.broken)
+        fprintf(stderr, "sock_faults: %u connections were broken\n", faults.broken);
+}
+
 static int is_of_tcp(int fd)
 {
     struct sockaddr_storage address;
@@ -80,6 +88,7 @@ static void connection_break(int fd)
 {
     struct sockaddr none = {.sa_family = AF_UNSPEC};
 
+    atomic_fetch_add_explicit(&faults.broken, 1, memory_order_relaxed);
     if (draw(2) == 0)
         (void) shutdown(fd, SHUT_RDWR);
     else

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/memory/driver.h"
+#include "test/mpi/suite.h"
 
 /* Before Open MPI 5.0 persistent collectives are an extension, with names of its own. */
 #if __has_include(<mpi-ext.h>)
@@ -512,7 +513,7 @@ static void replace_compare(int count, MPI_Datatype type, size_t element, bool i
     for (int i = 0; i < 2; i++) {
         fill(numbers[i] = malloc(size), size, world_rank);
         void *buffer = buffer_new(i, numbers[i], size);
-#if MPI_VERSION >= 4
+#if SUITE_MPI_4
         MPI_Request request;
         if (is_nonblocking) {
             MPI_Isendrecv_replace(buffer, count, type, next, 5, before, 5, world, &request);
@@ -541,7 +542,7 @@ static void chapter_packed(void)
         pack_compare(rows[i].count, rows[i].type, rows[i].element, false);
         pack_compare(rows[i].count, rows[i].type, rows[i].element, true);
         replace_compare(rows[i].count, rows[i].type, rows[i].element, false);
-        replace_compare(rows[i].count, rows[i].type, rows[i].element, MPI_VERSION >= 4);
+        replace_compare(rows[i].count, rows[i].type, rows[i].element, SUITE_MPI_4);
     }
     MPI_Type_free(&gaps);
 }
@@ -574,7 +575,7 @@ static void device_begin(void)
     must(driver.context_push(context), "cuCtxPushCurrent");
 }
 
-#if MPI_VERSION >= 4
+#if SUITE_MPI_4
 static MPI_Session session;
 
 static void mpi_begin(int is_session)

@@ -150,7 +150,9 @@ pml/multilane/local.mk" ] || return 1
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     OMPI_MCA_mca_base_component_path=$sample/build/.libs:SYS_DEFAULT:USER_DEFAULT \
         timeout 60 mpirun -n 2 --mca pml multilane --mca btl self,shm --mca pml_multilane_explain 1 \
-        --mca pml_multilane_protocol rndv-sample "$sample/build/test/mpi/ring" 2>&1 | tee "$sample/said"
+        --mca pml_multilane_protocol rndv-sample "$sample/build/test/mpi/ring" >"$sample/said" 2>&1 ||
+        { cat "$sample/said"; return 1; }
+    cat "$sample/said"
     grep -Eq ' rndv-sample .*shm.* [1-9][0-9]* +[1-9][0-9]*$' "$sample/said" && rm -rf "$sample"
 }
 

@@ -82,8 +82,8 @@ learn_damaged() {
     head -c 300 "$file" >"$file.cut" && mv "$file.cut" "$file"
     learn_goes_nowhere() {
         XDG_CACHE_HOME=$learn_folder/learns mpirun_run 2 --mca pml multilane --mca btl self,shm \
-            --mca pml_multilane_explain 1 -- ring 2>&1 | tee "$learn_folder/said"
-        grep -q 'nothing from earlier jobs' "$learn_folder/said"
+            --mca pml_multilane_explain 1 -- ring >"$learn_folder/said" 2>&1 &&
+            grep -q 'nothing from earlier jobs' "$learn_folder/said" || { cat "$learn_folder/said"; return 1; }
     }
     learn_goes_nowhere && head -c 3000 /bin/sh >"$file" && learn_goes_nowhere
 }

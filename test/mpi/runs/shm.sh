@@ -102,6 +102,7 @@ confine=$build/test/mpi/shm_confine
 shm_sizes=$build/test/mpi/shm_sizes
 ring=$build/test/mpi/ring
 unshare=$(command -v unshare)
+apart=(--propagation "$(mount_propagation)")
 
 # mixed BTLS NAME COMMAND...: the first of two ranks is as always, the second is started so.
 mixed() {
@@ -188,34 +189,34 @@ shm_confined() {
     else
         mixed self,shm shm.other-pid-namespace "$unshare" -p -f "$shm_sizes" 97
     fi
-    if ! unshare -p -f --mount-proc true 2>/dev/null; then
+    if ! unshare "${apart[@]}" -p -f --mount-proc true 2>/dev/null; then
         skip "${prefix}shm.two-pid-namespaces" "no /proc can be mounted for a new PID namespace here"
     else
-        mpi shm.two-pid-namespaces 2 $shm -- "$unshare" -p -f --mount-proc "$shm_sizes" 97
+        mpi shm.two-pid-namespaces 2 $shm -- "$unshare" "${apart[@]}" -p -f --mount-proc "$shm_sizes" 97
     fi
     if [ -n "$sanitizer" ]; then
         skip "${prefix}shm.no-proc" "a sanitizer reads /proc itself"
-    elif ! unshare -m sh -c "mount -t tmpfs none /proc" 2>/dev/null; then
+    elif ! unshare "${apart[@]}" -m sh -c "mount -t tmpfs none /proc" 2>/dev/null; then
         skip "${prefix}shm.no-proc" "nothing can be mounted over /proc in a namespace of its own here"
     else
         for n in 2 5; do
-            mpi shm.no-proc.$n $n --mca pml multilane --mca btl self,shm -- "$unshare" -m /bin/sh -c \
+            mpi shm.no-proc.$n $n --mca pml multilane --mca btl self,shm -- "$unshare" "${apart[@]}" -m /bin/sh -c \
                 "mount -t tmpfs none /proc; exec $ring 8 2"
         done
-        mixed self,shm shm.no-proc.one "$unshare" -m /bin/sh -c "mount -t tmpfs none /proc; exec $shm_sizes 97"
+        mixed self,shm shm.no-proc.one "$unshare" "${apart[@]}" -m /bin/sh -c "mount -t tmpfs none /proc; exec $shm_sizes 97"
     fi
     if ! unshare -U -r true 2>/dev/null; then
         skip "${prefix}shm.other-user-namespace" "this user may not make user namespaces"
     else
         mixed self,shm shm.other-user-namespace "$unshare" -U -r "$shm_sizes" 97
     fi
-    if ! unshare -p -m -f sh -c "mount -t tmpfs none /dev/shm" 2>/dev/null; then
+    if ! unshare "${apart[@]}" -p -m -f sh -c "mount -t tmpfs none /dev/shm" 2>/dev/null; then
         skip "${prefix}shm.container-without-shm" "nothing can be mounted over /dev/shm in a namespace of its own here"
     else
         # Neither the descriptor nor a file leads there: another lane, and no noise about it.
-        mixed self,shm,tcp shm.container-without-shm "$unshare" -p -m -f /bin/sh -c \
+        mixed self,shm,tcp shm.container-without-shm "$unshare" "${apart[@]}" -p -m -f /bin/sh -c \
             "mount -t tmpfs none /dev/shm; exec $shm_sizes 97"
-        mixed self,shm,tcp shm.container-with-full-shm "$unshare" -p -m -f /bin/sh -c \
+        mixed self,shm,tcp shm.container-with-full-shm "$unshare" "${apart[@]}" -p -m -f /bin/sh -c \
             "mount -t tmpfs -o size=4k none /dev/shm; exec $shm_sizes 97"
     fi
 }
@@ -228,15 +229,15 @@ small_dev_shm() {
     local mpirun=$build/mpirun-small-dev-shm
     shift 2
     # shellcheck disable=SC2016
-    printf '#!/bin/sh\nexec "%s" -m sh -c '\''mount -t tmpfs -o size=%s none /dev/shm && exec "$@"'\'' - "%s" "$@"\n' \
-        "$unshare" "$size" "$real" >"$mpirun"
+    printf '#!/bin/sh\nexec "%s" %s -m sh -c '\''mount -t tmpfs -o size=%s none /dev/shm && exec "$@"'\'' - "%s" "$@"\n' \
+        "$unshare" "${apart[*]}" "$size" "$real" >"$mpirun"
     chmod +x "$mpirun"
     # shellcheck disable=SC2016
     mpirun_run "$ranks" "$@" -- /bin/sh -c \
         'if [ $((OMPI_COMM_WORLD_RANK % 2)) = 0 ]; then exec "$1" 1; else exec "$0" -p -f --kill-child "$1" 1; fi' \
         "$unshare" "$build/test/mpi/shm_traffic"
 }
-if ! unshare -p -m -f sh -c "mount -t tmpfs none /dev/shm" 2>/dev/null; then
+if ! unshare "${apart[@]}" -p -m -f sh -c "mount -t tmpfs none /dev/shm" 2>/dev/null; then
     skip "${prefix}shm.small-dev-shm" "nothing can be mounted over /dev/shm in a namespace of its own here"
 else
     # shellcheck disable=SC2086

@@ -41,11 +41,14 @@ mpi sock.no-random 2 $sock -- "$build/test/mpi/shm_confine" no-random "$build/te
 # Up to one call in fifty breaks the connection, at both ends.
 # shellcheck disable=SC2086
 sock_faults() { # SEED:BREAKS:SHORTS RANKS PROGRAM...
-    local faults=$1 ranks=$2
+    local faults=$1 ranks=$2 output status
     shift 2
     # What is preloaded would have to come behind the sanitizer's library, which cannot be said here.
-    mpirun_run "$ranks" $sock --mca mpi_yield_when_idle 1 -x LD_PRELOAD="$build/test/fake/libsock_faults.so" \
-        -x SOCK_FAULTS="$faults" -x ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0" -- "$@"
+    output=$(mpirun_run "$ranks" $sock --mca mpi_yield_when_idle 1 -x LD_PRELOAD="$build/test/fake/libsock_faults.so" \
+        -x SOCK_FAULTS="$faults" -x ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0" -- "$@" 2>&1)
+    status=$?
+    printf '%s\n' "$output"
+    [ $status = 0 ] && grep -q 'connections were broken' <<<"$output"
 }
 faults="5:20:500 4:100:2000" fault_batches=15
 # Half a minute each where threads are checked.
