@@ -344,8 +344,8 @@ static bool peer_plan(struct peer *peer)
         before->peers--;
     for (int i = 0; i < peer_lane_count(peer); i++)
         stripe_init(&peer->lanes[i], &class->lanes[i]);
-    atomic_store_explicit(&peer->control, class->control, memory_order_relaxed);
-    /* Release, against peer_class_now: the class is whole. */
+    /* Release, against peer_control_lane and peer_class_now: what they lead to is whole. */
+    atomic_store_explicit(&peer->control, class->control, memory_order_release);
     atomic_store_explicit(&peer->class, class, memory_order_release);
     return true;
 }

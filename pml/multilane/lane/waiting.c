@@ -48,9 +48,9 @@ struct waiting waiting;
 _Atomic uint32_t looks;
 
 static struct {
-    _Atomic bool installed; /* relaxed: one thread installs */
-    bool all_wake;          /* all that may come wakes, and no other thread leaves work */
-    uint64_t yield_ns;      /* YIELD_NS for these processes */
+    _Atomic bool installed;                    /* relaxed: one thread installs */
+    bool all_wake;                             /* all that may come by a lane wakes */
+    uint64_t yield_ns;                         /* YIELD_NS for these processes */
     const struct multilane_extension *sleeper; /* of the BTL that sleeps; NULL: none */
     const struct multilane_extension *rouser;  /* of one that wakes by a thread; NULL: none */
     /* Threads of the program that wait, where there is a progress thread. Relaxed: it only sleeps
@@ -173,7 +173,9 @@ static bool sleep_for(const struct waiter *me, uint32_t microseconds)
 
 static uint32_t sleep_length_us(enum waiting_for what, uint64_t waited_ns)
 {
-    uint64_t most = what == WAITING_MESSAGES && state.all_wake ? SLEEP_RINGED_US : SLEEP_MAX_US;
+    /* What another thread leaves to progress does not wake. */
+    bool all_wake = what == WAITING_MESSAGES && state.all_wake && !opal_using_threads();
+    uint64_t most = all_wake ? SLEEP_RINGED_US : SLEEP_MAX_US;
     uint64_t length = waited_ns / 1000 / SLEEP_PART;
 
     if (length < SLEEP_MIN_US || pending_any())
@@ -244,8 +246,7 @@ static void sleeper_find(void)
 {
 
     state.sleeper = state.rouser = NULL;
-    /* What another thread leaves to progress does not wake. */
-    state.all_wake = !opal_using_threads();
+    state.all_wake = true;
     for (mca_btl_base_module_t *btl = btl_next(NULL); btl; btl = btl_next(btl)) {
         const struct multilane_extension *extension = lane_extension_of(btl);
         if (extension && extension->sleep)
@@ -262,7 +263,6 @@ static void install(void)
     if (atomic_exchange_explicit(&state.installed, true, memory_order_relaxed))
         return;
     sleeper_find();
-    atomic_store_explicit(&waiting.counts, opal_using_threads(), memory_order_relaxed);
     opal_progress_register(waiting_progress);
     atomic_store_explicit(&waiting.shares, true, memory_order_relaxed);
 }
@@ -306,5 +306,4 @@ void waiting_end(void)
     if (state.rouser)
         (void) state.rouser->rouse_by(NULL);
     atomic_store_explicit(&waiting.shares, false, memory_order_relaxed);
-    atomic_store_explicit(&waiting.counts, false, memory_order_relaxed);
 }

@@ -22,8 +22,6 @@ struct waiting {
     /* Processors are short: no spinning. Written once, in MPI_Init or by the first thread that
      * learns it later. Relaxed: a thread that reads the old value spins once more. */
     _Atomic bool shares;
-    /* With threads: completed requests are counted, and wake. Written before `shares`. */
-    _Atomic bool counts;
     /* Requests completed by any thread while others have waited (lane/waited.h). Sequentially
      * consistent: raised after a request is complete, and before sleepers are woken; read by a
      * thread before it looks at its request, and again when others know that it sleeps. */
@@ -109,7 +107,7 @@ void waiting_wake(void);
 /* A request is complete; another thread may sleep that waits for it. */
 static inline void waiting_completed(void)
 {
-    if (OPAL_UNLIKELY(atomic_load_explicit(&waiting.counts, memory_order_relaxed)))
+    if (waiting_shares() && opal_using_threads()) /* which may begin after MPI_Init */
         waiting_wake();
 }
 

@@ -129,11 +129,10 @@ static inline void peer_reach(struct peer *peer, bool is_reachable)
     atomic_store_explicit(&peer->reachable, is_reachable, memory_order_release);
 }
 
-/* The number of its lanes. Relaxed: for threads that add lanes or have contacted the peer; others
- * use peer_lane_of, which acquires. */
+/* The number of its lanes. Acquire, against peer_take_lanes: another thread may have added some. */
 static inline uint8_t peer_lane_count(const struct peer *peer)
 {
-    return atomic_load_explicit(&peer->lane_count, memory_order_relaxed);
+    return atomic_load_explicit(&peer->lane_count, memory_order_acquire);
 }
 
 /* The peer of that name, if it was contacted, or null. Needs no lock: peers are never removed while
@@ -157,7 +156,8 @@ struct lane *peer_lane_of(struct peer *peer, const mca_btl_base_module_t *btl);
 /* The lane for control messages. Relaxed: any lane will do. */
 static inline struct lane *peer_control_lane(struct peer *peer)
 {
-    return &peer->lanes[atomic_load_explicit(&peer->control, memory_order_relaxed)];
+    /* Acquire, against peer_plan: it may be one that another thread has added. */
+    return &peer->lanes[atomic_load_explicit(&peer->control, memory_order_acquire)];
 }
 
 /* The best lane for a message of this length; null: none now. One that appeared late may carry less

@@ -423,12 +423,19 @@ static void messages_fill(void)
     multilane_unlock();
 }
 
+/* The program's: with MPI_Session_init only Open MPI's own flag says so, which the progress thread
+ * sets as well. */
+static bool may_have_threads(void)
+{
+    return ompi_mpi_thread_multiple || (opal_using_threads() && !work_is_counted);
+}
+
 void page_fill(uint64_t now)
 {
     own_page->refreshes++;
     own_page->drained = drain_done();
-    own_page->flags = (compat_mpi_is_running() ? PAGE_STARTED : 0) |
-                      (ompi_mpi_thread_multiple ? PAGE_HAS_THREADS : 0);
+    own_page->flags =
+        (compat_mpi_is_running() ? PAGE_STARTED : 0) | (may_have_threads() ? PAGE_HAS_THREADS : 0);
     waits_fill(now);
     peers_fill();
     lanes_fill();

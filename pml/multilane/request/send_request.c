@@ -56,8 +56,7 @@ static void send_request_init(struct send_request *request, mca_pml_base_send_mo
     const struct outgoing *out = &request->out;
     mca_pml_base_request_t *base = &request->base.req_base;
     OBJ_RETAIN(out->comm->ompi);
-    if (out->count)
-        OMPI_DATATYPE_RETAIN(out->datatype);
+    OMPI_DATATYPE_RETAIN(out->datatype);
     OMPI_REQUEST_INIT(&base->req_ompi, persistent);
     base->req_ompi.req_mpi_object.comm = out->comm->ompi;
     base->req_ompi.req_status._cancelled = 0;
@@ -95,8 +94,7 @@ void send_request_return(struct send_request *request)
     mca_pml_base_request_t *base = &request->base.req_base;
     OMPI_REQUEST_FINI(&base->req_ompi);
     OBJ_RELEASE(base->req_comm);
-    if (base->req_count)
-        OMPI_DATATYPE_RELEASE(base->req_datatype);
+    OMPI_DATATYPE_RELEASE(base->req_datatype);
     tsan_list_return(&mca_pml_base_send_requests, (opal_free_list_item_t *) request);
 }
 

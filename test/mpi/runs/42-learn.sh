@@ -103,13 +103,13 @@ messages = sum(row["messages"] for row in plan["ranges"] + plan["beside"])
 timed = sum(row.get("samples", 0) for row in plan["ranges"])
 tried = sum(row["messages"] for row in plan["beside"] if row["way"] not in left)
 print(messages, "messages,", timed, "timed,", tried, "tried;", of["moves"])
-assert messages > 2000 and timed >= 5 and len(of["moves"]) <= 20
+assert messages > 2000 and len(of["moves"]) <= 20
 kept = [line for file in glob.glob(sys.argv[1] + "/multilane/history-*") for line in open(file) if line.startswith("way ")]
 print("kept:", *kept)
 if not of["learns"]:
     assert not of["moves"] and tried == 0 and not kept
     sys.exit()
-assert kept
+assert kept and timed >= 5
 # Trials are bounded by the time that they take, which in a crowd is any.
 assert timed <= 16 + 16 * math.log(messages / 128) and tried <= 32 + messages / 200
 END
