@@ -54,16 +54,27 @@ bool named_btl_is_asked_for(const char *component)
     return asked_for;
 }
 
+/* Of a list Open MPI takes the first, and ignores the others. */
+static bool pml_is_multilane(void)
+{
+    char *selection = param_peek_string("pml", NULL, NULL);
+    if (selection)
+        selection[strcspn(selection, ",")] = '\0';
+    bool is = named_in_selection(selection, "multilane");
+
+    free(selection);
+    return is;
+}
+
 bool named_is_wanted(const char *framework, const char *component)
 {
+    if (strcmp(framework, "pml") == 0)
+        return pml_is_multilane();
     char *selection = param_peek_string(framework, NULL, NULL);
-    bool wanted = named_in_selection(selection, component);
+    bool wanted = named_in_selection(selection, component) ||
+                  (strcmp(framework, "btl") == 0 && !named_excluded(selection, component) &&
+                   pml_is_multilane());
 
-    if (!wanted && strcmp(framework, "btl") == 0 && !named_excluded(selection, component)) {
-        char *pml = param_peek_string("pml", NULL, NULL);
-        wanted = named_in_selection(pml, "multilane");
-        free(pml);
-    }
     free(selection);
     return wanted;
 }

@@ -213,15 +213,17 @@ static inline bool compat_comm_errors_end_job(const ompi_communicator_t *comm)
     return comm->error_handler == &ompi_mpi_errors_are_fatal.eh;
 }
 
-/* Between the end of MPI_Init and the start of MPI_Finalize; in MPI_Finalize. */
-static inline bool compat_mpi_is_running(void)
+/* Is MPI_Init over? Where sessions begin MPI there is none. */
+static inline bool compat_mpi_has_begun(void)
 {
-    return ompi_mpi_state == OMPI_MPI_STATE_INIT_COMPLETED;
+    return ompi_mpi_state != OMPI_MPI_STATE_INIT_STARTED;
 }
 
+/* In MPI_Finalize? */
 static inline bool compat_mpi_is_finalizing(void)
 {
-    return ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_STARTED;
+    return ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_STARTED &&
+           ompi_mpi_state != OMPI_MPI_STATE_FINALIZE_COMPLETED; /* sessions may go on */
 }
 
 /* The class of error for a peer that failed, on series that know one. */

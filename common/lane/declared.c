@@ -89,7 +89,6 @@ struct stock_btl_default {
 #define EMULATES_GET 2  /* it is a message in disguise; */
 #define EMULATES_PUT 16 /* so is this. tcp's put is read where it belongs, without a copy */
 #define EXACT        4  /* see stock_btl_sendi_leaves */
-#define DELIVERS     8  /* see stock_btl_delivers */
     double latency_s;
     /* Sends: overhead of both ends and bandwidth (0: the link's), of messages up to `small_bytes`
      * and of larger ones. */
@@ -104,18 +103,15 @@ struct stock_btl_default {
 #define ANY_SIZE UINT64_MAX
 
 static const struct stock_btl_default defaults[] = {
-    {"self", MEGABIT_S, EXACT | DELIVERS, 10e-9, 65536, 60e-9, 70e9, 60e-9, 70e9, 40e-9, 110e9, 0,
-     0},
-    {"vader", MEGABIT_S, EXACT | DELIVERS, 80e-9, 984, 0.1e-6, 18e9, 0.2e-6, 25e9, 0.45e-6, 14e9, 0,
-     0},
-    {"sm", MEGABIT_S, EXACT | DELIVERS, 80e-9, 984, 0.1e-6, 18e9, 0.2e-6, 25e9, 0.45e-6, 14e9, 0,
-     0},
-    {"smcuda", MEGABIT_S, DELIVERS, 0.2e-6, 4096, 0.6e-6, 5e9, 1.5e-6, 5e9, 1e-6, 8e9, 0, 0},
+    {"self", MEGABIT_S, EXACT, 10e-9, 65536, 60e-9, 70e9, 60e-9, 70e9, 40e-9, 110e9, 0, 0},
+    {"vader", MEGABIT_S, EXACT, 80e-9, 984, 0.1e-6, 18e9, 0.2e-6, 25e9, 0.45e-6, 14e9, 0, 0},
+    {"sm", MEGABIT_S, EXACT, 80e-9, 984, 0.1e-6, 18e9, 0.2e-6, 25e9, 0.45e-6, 14e9, 0, 0},
+    {"smcuda", MEGABIT_S, 0, 0.2e-6, 4096, 0.6e-6, 5e9, 1.5e-6, 5e9, 1e-6, 8e9, 0, 0},
     {"tcp", MEGABIT_S, A_LINK | EMULATES_GET, 20e-6, ANY_SIZE, 0, 0, 10e-6, 0, 10e-6, 0, 0, 0},
     {"usnic", MEGABIT_S, A_LINK | EMULATES_GET | EMULATES_PUT, 3e-6, ANY_SIZE, 0, 0, 1e-6, 0, 0, 0,
      0, 0},
     {"openib", MEGABIT_S, A_LINK, 1.2e-6, ANY_SIZE, 0, 0, 0.6e-6, 0, 0.5e-6, 0, 16e-6, 0.06e-9},
-    {"uct", MEBIBYTE_S, A_LINK | EXACT, 1e-6, ANY_SIZE, 0, 0, 0.4e-6, 0, 0.4e-6, 0, 16e-6, 0.06e-9},
+    {"uct", MEBIBYTE_S, A_LINK, 1e-6, ANY_SIZE, 0, 0, 0.4e-6, 0, 0.4e-6, 0, 16e-6, 0.06e-9},
     {"ugni", MEBIBYTE_S, A_LINK, 1.5e-6, ANY_SIZE, 0, 0, 0.5e-6, 0, 0.5e-6, 0, 10e-6, 0.06e-9},
     {"ofi", MEGABIT_S, 0, 1.5e-6, ANY_SIZE, 0, 0, 0.6e-6, 10e9, 0.6e-6, 10e9, 16e-6, 0.06e-9},
     {"portals4", MEGABIT_S, 0, 1.5e-6, ANY_SIZE, 0, 0, 0.6e-6, 10e9, 0.6e-6, 10e9, 0, 0},
@@ -148,11 +144,6 @@ double stock_btl_bandwidth(const char *name, uint32_t bandwidth)
 bool stock_btl_sendi_leaves(const char *name)
 {
     return default_of(name)->is & EXACT;
-}
-
-bool stock_btl_delivers(const char *name)
-{
-    return default_of(name)->is & DELIVERS;
 }
 
 /* The link's bandwidth: as said by the BTL if that can be true. */

@@ -41,12 +41,9 @@ double stock_btl_bandwidth(const char *name, uint32_t bandwidth);
 
 /* Is a message out of this process once its btl_sendi has accepted it? smcuda's queues what its
  * FIFO has no room for, and says the same; of a BTL that is not known it is not believed either.
- * What a descriptor's callback says is believed of all. */
+ * uct's takes a message that is all header for a short one, whatever its length. What a
+ * descriptor's callback says is believed of all. */
 bool stock_btl_sendi_leaves(const char *name);
-
-/* Has a message that the BTL took reached the peer, whatever happens later? So it is where both map
- * the memory that it lies in. */
-bool stock_btl_delivers(const char *name);
 
 /* Fills `lane`. Where a BTL says something impossible the default is taken, and *complaint is a
  * sentence about it; else it is empty. */

@@ -833,6 +833,25 @@ static void sendrecv_exchanges(void)
     }
 }
 
+// Of the longest a part is sent at a time; a lane may take more than that at once.
+static void the_longest_arrive_whole(void)
+{
+    static const size_t megabytes[] = {15, 16, 17, 20, 40};
+    unsigned char *out = suite_alloc(40 << 20), *in = suite_alloc(40 << 20);
+    for (size_t i = 0; i < COUNT_OF(megabytes); i++) {
+        size_t bytes = megabytes[i] << 20;
+        MPI_Status status;
+        pattern_fill(out, bytes, i);
+        memset(in, 0xA5, bytes);
+        OK(MPI_Sendrecv(out, (int) bytes, MPI_BYTE, suite.next, 1, in, (int) bytes, MPI_BYTE,
+                        suite.prev, 1, suite.comm, &status));
+        CHECK_STATUS(status, suite.prev, 1, bytes);
+        CHECK_PATTERN(in, bytes, i, "%zu MiB", megabytes[i]);
+    }
+    free(out);
+    free(in);
+}
+
 static void sendrecv_replace_exchanges(void)
 {
     for (size_t i = 0; i < suite_size_count_below(2 << 20); i++) {
@@ -1045,6 +1064,7 @@ static const struct suite_case cases[] = {
      a_send_buffer_may_be_read_by_several_sends, 1},
     {"messages_to_oneself_arrive", SEMANTICS, messages_to_oneself_arrive, 1},
     {"sendrecv_exchanges", "Point-to-Point, Send-Receive", sendrecv_exchanges, 1},
+    {"the_longest_arrive_whole", SEMANTICS, the_longest_arrive_whole, 1},
     {"sendrecv_replace_exchanges", "Point-to-Point, Send-Receive", sendrecv_replace_exchanges, 1},
     {"sendrecv_matches_plain_sends_and_receives", "Point-to-Point, Send-Receive",
      sendrecv_matches_plain_sends_and_receives, 1},

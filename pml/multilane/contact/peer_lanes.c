@@ -79,8 +79,8 @@ static bool lane_can_return(const struct lane *lane, bool is_alone)
 }
 
 /* Does it take what was cut for the lanes before it, which may return it? One that comes late may
- * not, and so sends nothing: else it would be the last one left, and those messages would wait for
- * ever. */
+ * not, and so carries nothing: else it would be the last one left, and those messages would wait
+ * for ever. */
 static bool returned_fit(const struct lane *late)
 {
     for (uint8_t i = 0; i < late->index; i++) {
@@ -93,7 +93,7 @@ static bool returned_fit(const struct lane *late)
 
 static uint32_t not_offered(const struct lane *lane)
 {
-    return returned_fit(lane) ? 0 : (uint32_t) MCA_BTL_FLAGS_SEND;
+    return returned_fit(lane) ? 0 : MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_GET | MCA_BTL_FLAGS_PUT;
 }
 
 /* Decides, once per lane, whether it returns messages; each must fit every other lane. Those from

@@ -15,7 +15,8 @@
 /* BTLs report lost connections while all processes of a job end; these are no errors. */
 bool mpi_is_ending(void)
 {
-    return ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT;
+    /* Not behind it: sessions may go on. */
+    return ompi_mpi_state == OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT;
 }
 
 static void process_lost(ompi_proc_t *proc, const char *sentence)

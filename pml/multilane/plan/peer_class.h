@@ -193,10 +193,19 @@ static inline struct planned *class_planned(const struct peer_class *class,
     return atomic_load_explicit(&class->planned[buffer], memory_order_acquire);
 }
 
+/* For a message: a class whose peers cannot be left may be the peer's since its buffer was chosen.
+ */
+static inline struct planned *class_planned_for(const struct peer_class *class,
+                                                enum class_buffer buffer)
+{
+    struct planned *planned = class_planned(class, buffer);
+    return OPAL_LIKELY(planned != NULL) ? planned : class_planned(class, CLASS_CONTIGUOUS);
+}
+
 static inline struct route *class_route_at(struct peer_class *class, enum class_buffer buffer,
                                            size_t size)
 {
-    struct route *route = class_planned(class, buffer)->routes;
+    struct route *route = class_planned_for(class, buffer)->routes;
     while (size > route->largest)
         route++;
     return route;

@@ -165,6 +165,15 @@ static void sum_ahead(struct send_request *request)
         send_request_sum(request, end);
 }
 
+/* Its bytes may go by another lane than the announcement. */
+static bool any_lane_sums(const struct peer *peer)
+{
+    bool any = false;
+    for (int i = 0; parameters.sums != SUMS_OF_NONE && i < peer_lane_count(peer); i++)
+        any |= peer->lanes[i].sums;
+    return any;
+}
+
 int rndv_announce(struct send_request *request, struct lane *lane, const struct wire_key *key,
                   const void *key_bytes)
 {
@@ -183,7 +192,8 @@ int rndv_announce(struct send_request *request, struct lane *lane, const struct 
                            .memory = memory_of(request)};
     if (key)
         rts.key = *key;
-    bool is_summed = OPAL_UNLIKELY(lane->sums) && out->data && rts.method != WIRE_BY_SEND;
+    bool is_summed =
+        OPAL_UNLIKELY(any_lane_sums(out->peer)) && out->data && rts.method != WIRE_BY_SEND;
     if (is_summed) {
         if (!request->is_summed) /* else it is tried again */
             request->summed = request->sum = 0;

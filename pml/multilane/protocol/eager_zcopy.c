@@ -38,7 +38,8 @@ static int eager_zcopy_part(struct send_request *request, size_t offset, size_t 
     struct peer *peer = request->out.peer;
     struct lane *lane = route_lane(request->route, peer, 0);
     unsigned char header[WIRE_PART_HEADER_MAX];
-    bool is_whole = offset == 0 && request->route->lane_count == 1 &&
+    /* Of the longest a turn holds only a part: see transfer_fill. */
+    bool is_whole = *size == request->out.size && request->route->lane_count == 1 &&
                     request->out.size + WIRE_EAGER_HEADER_MAX <= lane->largest;
     if (is_whole)
         lane = stripe_whole(request->route, peer, request->out.size);

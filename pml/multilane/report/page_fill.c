@@ -435,7 +435,7 @@ void page_fill(uint64_t now)
     own_page->refreshes++;
     own_page->drained = drain_done();
     own_page->flags =
-        (compat_mpi_is_running() ? PAGE_STARTED : 0) | (may_have_threads() ? PAGE_HAS_THREADS : 0);
+        (compat_mpi_has_begun() ? PAGE_STARTED : 0) | (may_have_threads() ? PAGE_HAS_THREADS : 0);
     waits_fill(now);
     peers_fill();
     lanes_fill();

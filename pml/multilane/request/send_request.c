@@ -180,6 +180,14 @@ void send_request_broke(struct send_request *request)
     send_request_step(request);
 }
 
+/* btl/cuda's is none of the peer's lanes: by one of these it is announced. */
+static struct lane *started_by(const struct send_request *request)
+{
+    struct peer *peer = request->out.peer;
+    return request->route->lanes[0] < peer_lane_count(peer) ? route_lane(request->route, peer, 0)
+                                                            : peer_control_lane(peer);
+}
+
 int send_request_try(struct send_request *request)
 {
     if (OPAL_UNLIKELY(peer_is_gone(request->out.peer))) {
@@ -189,8 +197,7 @@ int send_request_try(struct send_request *request)
     int rc = request->protocol->start(request);
     if (rc == LANE_AGAIN || rc == OMPI_SUCCESS)
         return rc;
-    lane_events.failed(route_lane(request->route, request->out.peer, 0), "could not start a send",
-                       rc);
+    lane_events.failed(started_by(request), "could not start a send", rc);
     send_request_fail(request, MPI_ERR_OTHER);
     return OMPI_SUCCESS;
 }

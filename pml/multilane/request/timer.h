@@ -23,7 +23,7 @@ struct route *timer_route(struct outgoing *out, enum class_buffer buffer);
 static inline __opal_attribute_always_inline__ struct route *
 outgoing_route(struct outgoing *out, enum class_buffer buffer)
 {
-    struct route *route = class_planned(peer_class_now(out->peer), buffer)->routes;
+    struct route *route = class_planned_for(peer_class_now(out->peer), buffer)->routes;
     if (OPAL_UNLIKELY(out->size >= route->untimed))
         return timer_route(out, buffer);
     (void) route_count(route, out->size);

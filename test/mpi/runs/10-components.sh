@@ -53,6 +53,8 @@ check "${prefix}named.by-pml" btl_stands_back no --mca pml multilane
 check "${prefix}named.by-environment" btl_stands_back_env
 check "${prefix}named.by-file" btl_stands_back_file
 mpi_says named.pml-selected '^pml multilane' 2 --mca pml multilane -- components
+# Of a list Open MPI takes the first.
+mpi_says named.pml-second '^pml ob1' 2 --mca pml ob1,multilane --mca btl self,$sm,tcp --mca btl_tcp_if_include lo -- components
 mpi_says named.shm-selected '^btl shm' 2 --mca pml multilane -- components
 mpi_says named.shm-under-ob1 '^btl shm' 2 --mca pml ob1 --mca btl self,shm -- components
 

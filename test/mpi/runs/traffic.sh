@@ -64,6 +64,9 @@ for protocol in $traffic_protocols; do
         traffic "$protocol-threads-shm" 2 self,shm --mca pml_multilane_protocol $protocol -- --threads 4
     fi
 done
+# A lane that takes at once more than a turn of a message holds.
+mpi traffic.longest-eager-zcopy-self 1 --mca pml multilane --mca btl self --mca btl_self_max_send_size 33554432 \
+    --mca pml_multilane_protocol eager-zcopy -- conform point --case the_longest_arrive_whole
 # Both ends copy at once, on the lane that can: many messages in both directions, ends that compute.
 traffic rndv-both-shm 3 self,shm --mca pml_multilane_protocol rndv-both:20000-inf -- --mix large \
     --batches 15
