@@ -63,6 +63,8 @@ void sock_socket_watch(struct sock_socket *socket, bool writes)
 
 void sock_socket_close(struct sock_socket *socket)
 {
+    /* Where a child of fork has the descriptor too, closing it ends no events. */
+    (void) epoll_ctl(sock.poll_fd, EPOLL_CTL_DEL, socket->fd, NULL);
     close(socket->fd);
     socket->fd = -1;
     socket->role = ROLE_CLOSED;

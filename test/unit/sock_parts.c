@@ -365,6 +365,20 @@ static void message_at_the_end_is_dropped(const unsigned char *stream)
     connection_end();
 }
 
+/* A process that was forked, and runs no other program, has all descriptors as well. */
+static void a_closed_socket_is_reported_no_more(void)
+{
+    struct epoll_event event;
+
+    connection_make();
+    int of_child = dup(peer->link->fd);
+    CHECK(send(far_end, "", 1, 0) == 1 && epoll_wait(sock.poll_fd, &event, 1, 0) == 1,
+          "something has come");
+    connection_end();
+    CHECK(epoll_wait(sock.poll_fd, &event, 1, 0) == 0, "an event of a socket that is freed");
+    close(of_child);
+}
+
 /* --- the clock --- */
 
 static unsigned watched(void)
@@ -683,6 +697,7 @@ int main(void)
     wrong_frames_are_named(handle);
     hostile = false;
     message_at_the_end_is_dropped(stream);
+    a_closed_socket_is_reported_no_more();
     clock_looks_at_peers_with_something_to_watch(stream);
     clock_stands = true;
     rates_are_those_of_samples();
