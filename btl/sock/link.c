@@ -124,6 +124,13 @@ static void session_end(sock_peer_t *peer, opal_list_t *works)
     atomic_store_explicit(&peer->state, PEER_ENDED, memory_order_relaxed); /* sock_peer_state */
 }
 
+/* No other lane needs to take the message. */
+static bool message_dropped(void *context, uint8_t tag, const void *bytes, size_t length,
+                            const void *payload, size_t payload_length)
+{
+    return true;
+}
+
 void sock_link_broke(sock_peer_t *peer, const char *why)
 {
     opal_list_t works;
@@ -143,7 +150,7 @@ void sock_link_broke(sock_peer_t *peer, const char *why)
             sock_link_call(peer);
     }
     OPAL_THREAD_UNLOCK(&peer->lock);
-    sock_works_complete(&works, OPAL_ERR_UNREACH);
+    sock_works_return(&works, message_dropped, NULL); /* see sock_send_start */
 }
 
 /* The greeting is over: the other end has so many of our frames. */

@@ -24,10 +24,16 @@ static bool will_return(const sock_peer_t *peer, const struct sock_work *work)
            !multilane_tag_is_of_pml(header->tag);
 }
 
+/* Under the peer's lock. The other end has said goodbye, and closed the connection. */
+static bool has_gone(const sock_peer_t *peer)
+{
+    return sock_peer_state(peer) == PEER_ENDED && !peer->link;
+}
+
 /* Under the peer's lock. OPAL_SUCCESS: the peer's queue has it, and its end will come. */
 static int submit(sock_peer_t *peer, struct sock_work *work)
 {
-    if (sock_peer_state(peer) != PEER_UP && !will_return(peer, work))
+    if (has_gone(peer) || (sock_peer_state(peer) == PEER_FAILED && !will_return(peer, work)))
         return OPAL_ERR_UNREACH;
     sock_queue_add(peer, work);
     if (!peer->link && sock_peer_state(peer) == PEER_UP)
@@ -88,7 +94,9 @@ int sock_send_start(mca_btl_base_module_t *btl, sock_peer_t *peer,
     message_header(work, tag);
     OPAL_THREAD_LOCK(&peer->lock);
     work->is_held = is_ours;
-    int status = submit(peer, work);
+    /* What is still said to it, as that there is room again, is dropped as if it had been sent. */
+    bool is_dropped = has_gone(peer);
+    int status = is_dropped ? OPAL_SUCCESS : submit(peer, work);
     /* Written wholly, as nothing is pending? */
     bool has_left =
         status == OPAL_SUCCESS && is_ours && opal_list_is_empty(&peer->pending) && peer->link;
@@ -96,6 +104,8 @@ int sock_send_start(mca_btl_base_module_t *btl, sock_peer_t *peer,
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (has_left)
         message_left(peer, work);
+    if (is_dropped)
+        sock_work_complete(work, OPAL_SUCCESS);
     return status;
 }
 

@@ -600,6 +600,32 @@ static void owners_wait_for_the_kernel_alone(void)
     sock_works_close();
 }
 
+/* The other end has said goodbye. */
+static void what_is_said_to_one_that_has_ended_is_dropped(void)
+{
+    const uint32_t ours = MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
+
+    CHECK(sock_works_open(WORK_BYTES) == OPAL_SUCCESS, "memory for works");
+    owners_told = 0;
+    connection_make();
+    peer->can_write = true;
+    peer->state = PEER_ENDED;
+    message_send(ours);
+    CHECK(owners_told == 1 && !asks_for_word(), "its kernel takes it as long as it is connected");
+    message_send(0);
+    peer->can_write = false;
+    message_send(ours);
+    CHECK(owners_told == 1, "these have not left");
+    sock_link_broke(peer, "the other end closed it");
+    CHECK(owners_told == 3, "%u of 3 count as sent once it has gone", owners_told);
+    message_send(ours);
+    message_send(0);
+    CHECK(owners_told == 5 && peer->kept_bytes == 0, "so do those that come later");
+    sock_sockets_free();
+    close(far_end);
+    sock_works_close();
+}
+
 /* --- further connections --- */
 
 /* Is one more tried after the windows of a decision, in which each connection carries so much? */
@@ -704,6 +730,7 @@ int main(void)
     busy_rails_are_measured_by_all_words();
     clock_stands = false;
     owners_wait_for_the_kernel_alone();
+    what_is_said_to_one_that_has_ended_is_dropped();
     connections_are_tried_while_they_bring_something();
     what_the_other_end_began_anew_may_return();
     registered_remove(NULL, handle);
