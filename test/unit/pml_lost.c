@@ -310,6 +310,98 @@ static void a_line_is_given_back_when_no_thread_uses_it(void)
     job_end();
 }
 
+/* --- what a lane reads from the sender's memory -------------------------------------------------
+ */
+
+#define HELD_MOST 16u
+
+static struct held {
+    mca_btl_base_descriptor_t super;
+    mca_btl_base_segment_t segments[2]; /* the header, and the payload where it lies */
+    unsigned char header[256];
+} held[HELD_MOST];
+
+static unsigned held_count, fences, returned_to_none;
+
+static mca_btl_base_descriptor_t *prepare(mca_btl_base_module_t *btl,
+                                          struct mca_btl_base_endpoint_t *endpoint,
+                                          struct opal_convertor_t *convertor, uint8_t order,
+                                          size_t reserve, size_t *size, uint32_t flags)
+{
+    (void) btl, (void) endpoint, (void) convertor, (void) order, (void) flags;
+    if (held_count == HELD_MOST)
+        return NULL;
+    struct held *made = &held[held_count];
+    memset(made, 0, sizeof(*made));
+    made->segments[0].seg_addr.pval = made->header;
+    made->segments[0].seg_len = reserve;
+    made->segments[1].seg_len = *size;
+    made->super.des_segments = made->segments;
+    made->super.des_segment_count = 2;
+    return &made->super;
+}
+
+static int hold(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
+{
+    if (descriptor->des_segment_count == 1)
+        return btl->btl_send(btl, endpoint, descriptor, tag);
+    held_count++;
+    return OPAL_SUCCESS;
+}
+
+static void return_to(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                      multilane_returned returned, void *context)
+{
+    (void) btl, (void) endpoint, (void) context;
+    returned_to_none += returned == NULL;
+}
+
+/* Then the lane reads no more. */
+static int let_go(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint)
+{
+    fences++;
+    CHECK(!request_is_complete((ompi_request_t *) outgoing), "its owner has been told already");
+    while (held_count > 0) {
+        held_count--;
+        held[held_count].super.des_cbfunc(btl, endpoint, &held[held_count].super, OPAL_ERR_UNREACH);
+    }
+    return OPAL_ERR_RESOURCE_BUSY;
+}
+
+static void a_payload_in_place_is_let_go_first(bool returns)
+{
+    static const struct multilane_extension keeping = {.fence = let_go, .return_to = return_to};
+    static unsigned char large[1 << 20];
+    job_begin(1 << 20, 0);
+    standin_expects_failures = true;
+    fences = returned_to_none = 0;
+    for (int i = 0; i < JOB_LANES; i++) {
+        job_peer(1)->lanes[i].extension = &keeping;
+        job_peer(1)->lanes[i].prepare = prepare;
+        job_peer(1)->lanes[i].send = hold;
+    }
+    outgoing = (struct send_request *) job_send(large, sizeof(large), 1, TAG);
+    const struct wire_rtr rtr = {.sender = outgoing->handle,
+                                 .receiver = {5, 5},
+                                 .size = sizeof(large),
+                                 .method = WIRE_BY_SEND};
+    job_control(1, 0, WIRE_RTR, &rtr, sizeof(rtr), NULL, 0);
+    CHECK(held_count > 0, "no piece is under way");
+    for (int i = 0; i < JOB_LANES; i++)
+        job_peer(1)->lanes[i].returns = returns;
+    CHECK(lost_is_returned(job_peer(1)), "errors are to be returned");
+    progress_standin_run();
+    progress_standin_run(); /* what a lane ends with an error ends in the next round */
+    CHECK(fences > 0 && held_count == 0, "%u pieces are still read", held_count);
+    CHECK(returned_to_none == (returns ? JOB_LANES : 0), "the lane keeps them");
+    CHECK(request_is_complete((ompi_request_t *) outgoing), "it goes on");
+    int error = job_free((ompi_request_t *) outgoing);
+    CHECK(error == COMPAT_ERR_PROC_FAILED, "MPI_ERROR is %d", error);
+    job_peer(1)->lost = false;
+    job_end();
+}
+
 /* --- a loss that MPI's end finds unreported --------------------------------------------------- */
 
 static unsigned reports;
@@ -345,6 +437,8 @@ int main(void)
     a_receive_is_found_though_it_gets_its_handle_later();
     an_offered_rest_is_taken_to_its_end();
     a_line_is_given_back_when_no_thread_uses_it();
+    a_payload_in_place_is_let_go_first(false);
+    a_payload_in_place_is_let_go_first(true);
     a_report_at_the_end_is_freed();
     return check_end();
 }

@@ -314,6 +314,12 @@ int lane_fragment(struct lane *lane, size_t length, mca_btl_base_descriptor_t **
 #define PIECE                                                                                      \
     (MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_SEND_ALWAYS_CALLBACK | MCA_BTL_DES_FLAGS_SIGNAL)
 
+/* Has the BTL left the payload where it was? One that has no fence could not be stopped. */
+static bool is_in_place(const struct lane *lane, const mca_btl_base_descriptor_t *descriptor)
+{
+    return descriptor->des_segment_count > 1 && lane->extension && lane->extension->fence;
+}
+
 int lane_send_piece(struct lane *lane, const void *header, size_t length, const char *payload,
                     size_t *size, bool all, lane_left left, void *owner)
 {
@@ -334,7 +340,7 @@ int lane_send_piece(struct lane *lane, const void *header, size_t length, const 
         return OMPI_ERR_VALUE_OUT_OF_BOUNDS;
     }
     memcpy(descriptor->des_segments[0].seg_addr.pval, header, length);
-    return lane_send_descriptor(lane, descriptor, left, owner);
+    return descriptor_send(lane, WIRE_TAG, descriptor, is_in_place(lane, descriptor), left, owner);
 }
 
 int lane_send_tagged(struct lane *lane, uint8_t tag, const void *bytes, size_t length,
@@ -425,7 +431,7 @@ uint64_t lane_quiet_ms(const struct lane *lane)
 void lane_close(struct lane *lane)
 {
     bool returns = lane->returns && lane_state(lane) == LANE_BROKEN;
-    if (returns || (lane->in_place && sent_fragments_in_place(lane))) /* the callbacks will come */
+    if (returns || sent_fragments_in_place(lane)) /* the callbacks will come */
         (void) lane->extension->fence(lane->btl, lane->endpoint);
 }
 

@@ -80,8 +80,10 @@ static int lost_end(struct pending *pending)
     posted_end(peer);
     handles_end(peer);
     sent_fragments_lost(peer);
-    for (int i = 0; i < peer_lane_count(peer); i++)
+    for (int i = 0; i < peer_lane_count(peer); i++) {
+        lane_return_none(&peer->lanes[i]); /* it keeps nothing for another one */
         lane_close(&peer->lanes[i]);
+    }
     assemblies_lost(peer);
     send_queue_lost(peer);
     return OMPI_SUCCESS;
