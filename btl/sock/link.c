@@ -364,6 +364,7 @@ static void welcome_heard(sock_peer_t *peer, struct sock_socket *socket)
     peer->caller = NULL;
     peer->linked_call = peer->calls;
     OPAL_THREAD_UNLOCK(&peer->lock);
+    sock_socket_greeted(socket);
     link_begin(peer, socket, heard->have);
 }
 

@@ -490,6 +490,8 @@ void sock_sockets_free(void);
 bool sock_listen(struct sock_module *module, struct sock_address *address, struct error_text *why);
 /* The socket begins to connect to the peer's address; NULL: errno says why not. */
 struct sock_socket *sock_socket_call(sock_peer_t *peer);
+/* It was a caller: the kernel waits for the other end's as long as for that of any connection. */
+void sock_socket_greeted(const struct sock_socket *socket);
 /* Has the process, or the node, no room for one more connection? That is said once. */
 bool sock_is_exhausted(int error);
 /* A descriptor for sock.spare_fd. */

@@ -15,6 +15,10 @@
 #define KEEPALIVE_IDLE_S 30
 #define KEEPALIVE_PROBES 3
 #define KEEPALIVE_PART   3 /* the pause between probes is that part of it */
+/* Until it is greeted nothing else tells of a connection whether the other end is in reach: its
+ * process may compute, but its kernel answers. */
+#define CALL_IDLE_S    1
+#define CALL_ANSWER_MS 1000
 
 /* From linux/in.h, which cannot be included beside netinet/in.h. */
 #ifndef IP_BIND_ADDRESS_NO_PORT
@@ -90,14 +94,20 @@ void sock_sockets_free(void)
     }
 }
 
-/* Options without which a connection works all the same. */
-static void options_set(int fd)
+static int idle_s(void)
 {
-    const int idle = sock.lost_s < 2 * KEEPALIVE_IDLE_S ? (sock.lost_s + 1) / 2 : KEEPALIVE_IDLE_S;
+    return sock.lost_s < 2 * KEEPALIVE_IDLE_S ? (sock.lost_s + 1) / 2 : KEEPALIVE_IDLE_S;
+}
+
+/* Options without which a connection works all the same. */
+static void options_set(int fd, bool is_call)
+{
+    const int idle = is_call ? CALL_IDLE_S : idle_s();
     const struct {
         int level, name, value;
     } options[] = {{IPPROTO_TCP, TCP_NODELAY, 1},
                    {SOL_SOCKET, SO_KEEPALIVE, 1},
+                   {IPPROTO_TCP, TCP_USER_TIMEOUT, is_call ? CALL_ANSWER_MS : 0},
                    {IPPROTO_TCP, TCP_KEEPIDLE, idle},
                    {IPPROTO_TCP, TCP_KEEPINTVL, (idle + 2) / KEEPALIVE_PART},
                    {IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES}};
@@ -123,14 +133,19 @@ int sock_spare_open(void)
     return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-static int socket_open(const struct sock_address *address)
+static int socket_open(const struct sock_address *address, bool is_call)
 {
     int fd = socket(address->family == 4 ? AF_INET : AF_INET6,
                     SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     if (fd >= 0)
-        options_set(fd);
+        options_set(fd, is_call);
     return fd;
+}
+
+void sock_socket_greeted(const struct sock_socket *socket)
+{
+    options_set(socket->fd, false);
 }
 
 /* Leaves errno as it was. */
@@ -147,7 +162,7 @@ bool sock_listen(struct sock_module *module, struct sock_address *address, struc
 {
     struct sockaddr_storage at;
     socklen_t length = sock_address_fill(address, false, &at);
-    int fd = socket_open(address);
+    int fd = socket_open(address, false);
 
     if (fd < 0 || bind(fd, (struct sockaddr *) &at, length) != 0 || listen(fd, SOMAXCONN) != 0 ||
         getsockname(fd, (struct sockaddr *) &at, &length) != 0 ||
@@ -168,7 +183,7 @@ struct sock_socket *sock_socket_call(sock_peer_t *peer)
     socklen_t from_length = sock_address_fill(ours, false, &from);
     socklen_t to_length = sock_address_fill(&peer->theirs, true, &to);
     struct sock_socket *made = NULL;
-    int fd = socket_open(ours), on = 1;
+    int fd = socket_open(ours, true), on = 1;
 
     if (fd >= 0 && ours->family == 4)
         (void) setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));

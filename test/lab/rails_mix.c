@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A mix of messages and collective operations, every byte and the order checked, for the labs that
  * change the lanes meanwhile: rails_mix [--seconds S] [--seed N] [--threads T] [--longest BYTES]
- * [--pause S] [--device 1] [--last S]. Prints "mix begins" when traffic begins, and the rounds and
- * wrong messages at the end.
+ * [--pause S] [--device 1] [--last S] [--late S]. Prints "mix begins" when traffic begins, and the
+ * rounds and wrong messages at the end.
  * --pause is for how long one rank computes, without calling MPI, in every tenth round; with
  * --device 1 messages and broadcasts go from device memory to device memory, a device's or that of
  * the stand-in of test/fake. With --last S rank 0 sends short messages S seconds after the traffic
- * and is in MPI_Finalize when rank 1, as long after that, receives them. */
+ * and is in MPI_Finalize when rank 1, as long after that, receives them. With --late S rank 0
+ * computes for S seconds before its first call, and rank 1 prints "mix calls" before its own. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -31,7 +32,7 @@ struct worker {
     MPI_Request *requests;
 };
 
-static double seconds = 5, pause_s, last_s;
+static double seconds = 5, pause_s, last_s, late_s;
 static uint64_t seed_first = 1;
 static int thread_count = 1, longest = 16 << 20, rank, ranks;
 static double deadline;
@@ -346,6 +347,24 @@ static long last_messages(void)
     return wrong;
 }
 
+static void say(const char *what)
+{
+    printf("%s\n", what);
+    fflush(stdout);
+}
+
+/* The first message of all. */
+static void late_message(void)
+{
+    if (1 == rank) {
+        say("mix calls");
+        MPI_Ssend(NULL, 0, MPI_BYTE, 0, TAGS, MPI_COMM_WORLD);
+    } else if (0 == rank) {
+        sleep_s(late_s);
+        MPI_Recv(NULL, 0, MPI_BYTE, 1, TAGS, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+}
+
 static int options_read(int argc, char **argv)
 {
     for (int i = 1; i + 1 < argc; i += 2) {
@@ -363,6 +382,8 @@ static int options_read(int argc, char **argv)
             pause_s = atof(value);
         else if (0 == strcmp(argv[i], "--last"))
             last_s = atof(value);
+        else if (0 == strcmp(argv[i], "--late"))
+            late_s = atof(value);
         else if (0 == strcmp(argv[i], "--device"))
             on_device = atoi(value);
         else
@@ -393,13 +414,13 @@ int main(int argc, char **argv)
         fprintf(stderr, "rails_mix: this MPI has no MPI_THREAD_MULTIPLE\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
+    if (late_s > 0)
+        late_message();
     for (int t = 0; t < thread_count; t++)
         worker_prepare(&workers[t], t);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (0 == rank) {
-        printf("mix begins\n");
-        fflush(stdout);
-    }
+    if (0 == rank)
+        say("mix begins");
     deadline = MPI_Wtime() + seconds;
     workers_run(workers);
     for (int t = 0; t < thread_count; t++) {

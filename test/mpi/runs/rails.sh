@@ -302,6 +302,17 @@ for rail in 0 1; do
         800,800 "${sock_begin[@]}" --at 0.9:silence:$rail
 done
 beside check "${prefix}rails.sock.the-only-one-is-cut" rails_sock 'in reach again' 800 "${sock_begin[@]}" --at 1:cut:0 --at 4:repair:0
+# It goes while the other end, which computes, has not greeted the first call: that is told once, and so is the
+# end of it. 5 s.
+# shellcheck disable=SC2086
+rails_sock_greeted() {
+    local output
+    output=$(sock_seconds=0.5 sock_mix="--late 3.5" rails_sock 'in reach again' 800 --begin "mix calls" --at 0.3:cut:0 \
+        --at 4.5:repair:0) || { printf '%s\n' "$output"; return 1; }
+    printf '%s\n' "$output"
+    [ "$(grep -c 'is out of reach by' <<<"$output")" = 1 ] && [ "$(grep -c 'in reach again' <<<"$output")" = 1 ]
+}
+beside check "${prefix}rails.sock.goes-before-the-greeting" rails_sock_greeted
 # How long after its return the only rail carries again; 40 to 150 ms where nothing else runs.
 # shellcheck disable=SC2086
 rails_sock_goes_on() { # WHAT
