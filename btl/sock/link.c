@@ -570,7 +570,7 @@ static void outage_say(sock_peer_t *peer, uint64_t down_ms)
         SOCK_SAY("process %s is out of reach by %s: %s. What is sent to it, and to others there "
                  "that are out of reach, waits, for at most %d s (btl_sock_lost_s).",
                  OPAL_NAME_PRINT(peer->name), module->device, obstacle(peer), sock.lost_s);
-    } else if (down_ms == 0 && module->unreached == peer) {
+    } else if (peer->down_since_ms == 0 && module->unreached == peer) {
         module->unreached = NULL;
         SOCK_SAY("process %s is in reach again by %s.", OPAL_NAME_PRINT(peer->name),
                  module->device);

@@ -419,6 +419,39 @@ static void clock_looks_at_peers_with_something_to_watch(const unsigned char *st
     connection_end();
 }
 
+/* --- calls --- */
+
+static void caller_make(void)
+{
+    peer->caller = sock_socket_new(dup(far_end), ROLE_CALLER, &module, peer);
+    CHECK(peer->caller != NULL, "a caller");
+}
+
+static void one_that_is_not_greeted_is_out_of_reach(void)
+{
+    connection_make();
+    struct sock_socket *link = peer->link;
+    peer->link = NULL;
+    peer->known = true;
+    sock.lost_s = 60;
+    sock.clock_ms = 10000;
+    peer->down_since_ms = 7000;
+    sock_peer_watch(peer);
+    tick(sock_now_ms());
+    CHECK(watched() == 1 && module.unreached == peer, "it is said after 2 s");
+    caller_make();
+    peer->caller->is_connected = true;
+    tick(sock_now_ms());
+    CHECK(module.unreached == peer, "its kernel took the call, its process may not");
+    sock_socket_close(peer->caller);
+    peer->caller = NULL;
+    peer->link = link;
+    tick(sock_now_ms());
+    CHECK(module.unreached == NULL, "it is connected");
+    peer->known = false;
+    connection_end();
+}
+
 /* --- how soon a message is there --- */
 
 /* While it stands no time passes but what the test says, on a slow machine as well. */
@@ -725,6 +758,7 @@ int main(void)
     message_at_the_end_is_dropped(stream);
     a_closed_socket_is_reported_no_more();
     clock_looks_at_peers_with_something_to_watch(stream);
+    one_that_is_not_greeted_is_out_of_reach();
     clock_stands = true;
     rates_are_those_of_samples();
     busy_rails_are_measured_by_all_words();
