@@ -115,10 +115,18 @@ static bool is_parting(const sock_peer_t *peer)
     return sock_peer_state(peer) == PEER_ENDED || peer->bye_state != 0;
 }
 
+/* It is waited for no more. */
+static void outage_forget(sock_peer_t *peer)
+{
+    if (peer->module->unreached == peer)
+        peer->module->unreached = NULL;
+}
+
 /* Under its lock, without a connection: it was the session's last one. Should the two processes
  * meet again, both count from the beginning. */
 static void session_end(sock_peer_t *peer, opal_list_t *works)
 {
+    outage_forget(peer);
     sock_queue_drop(peer, works);
     sock_peer_begin(peer, peer->session + 1);
     atomic_store_explicit(&peer->state, PEER_ENDED, memory_order_relaxed); /* sock_peer_state */
@@ -212,8 +220,7 @@ static void attend(sock_peer_t *peer)
     OPAL_THREAD_UNLOCK(&peer->lock);
     if (!is_first)
         return;
-    if (module->unreached == peer)
-        module->unreached = NULL;
+    outage_forget(peer);
     OBJ_CONSTRUCT(&works, opal_list_t);
     link_close(peer, true);
     OPAL_THREAD_LOCK(&peer->lock);

@@ -452,6 +452,21 @@ static void one_that_is_not_greeted_is_out_of_reach(void)
     connection_end();
 }
 
+/* Each outage is told, also after one that ended with the other end's goodbye. */
+static void an_outage_ends_with_the_session(void)
+{
+    unsigned char bye[sizeof(struct frame_header)];
+
+    connection_make();
+    module.unreached = peer;
+    CHECK(!bytes_bring(bye, frame_put(bye, FRAME_BYE, 0, NULL, 0, 0)), "a goodbye");
+    sock_link_broke(peer, "the other end closed it");
+    CHECK(module.unreached == NULL, "no later outage of this rail would be told");
+    module.unreached = NULL;
+    sock_sockets_free();
+    close(far_end);
+}
+
 /* --- how soon a message is there --- */
 
 /* While it stands no time passes but what the test says, on a slow machine as well. */
@@ -759,6 +774,7 @@ int main(void)
     a_closed_socket_is_reported_no_more();
     clock_looks_at_peers_with_something_to_watch(stream);
     one_that_is_not_greeted_is_out_of_reach();
+    an_outage_ends_with_the_session();
     clock_stands = true;
     rates_are_those_of_samples();
     busy_rails_are_measured_by_all_words();
