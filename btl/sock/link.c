@@ -47,6 +47,16 @@ static void cool(sock_peer_t *peer)
 
 /* --- calls --- */
 
+/* Under its lock: a call came to nothing; `error` is the system's number, or 0. */
+static void call_ended(sock_peer_t *peer, int error)
+{
+    peer->call_error = error;
+    if (error != ECONNREFUSED)
+        peer->refused_since_ms = 0;
+    else if (peer->refused_since_ms == 0)
+        peer->refused_since_ms = sock_now_ms();
+}
+
 void sock_link_call(sock_peer_t *peer)
 {
     if (peer->caller || !peer->has_address || sock_peer_state(peer) != PEER_UP ||
@@ -58,13 +68,13 @@ void sock_link_call(sock_peer_t *peer)
     peer->caller = sock_socket_call(peer);
     if (peer->caller)
         return;
-    peer->call_error = errno;
-    (void) sock_is_exhausted(errno);
+    call_ended(peer, errno);
+    (void) sock_is_exhausted(peer->call_error);
     peer->call_pause_ms = PAUSE_MOST_MS;
     peer->call_next_ms = sock_now_ms() + peer->call_pause_ms;
 }
 
-/* Under its lock: the call came to nothing; `error` is the system's number, or 0. */
+/* Under its lock. */
 static void caller_drop(sock_peer_t *peer, int error)
 {
     if (!peer->caller)
@@ -73,11 +83,7 @@ static void caller_drop(sock_peer_t *peer, int error)
     const uint32_t most = leads_nowhere ? PAUSE_SPARE_MS : PAUSE_MOST_MS;
     sock_socket_close(peer->caller);
     peer->caller = NULL;
-    peer->call_error = error;
-    if (error != ECONNREFUSED)
-        peer->refused_since_ms = 0;
-    else if (peer->refused_since_ms == 0)
-        peer->refused_since_ms = sock_now_ms();
+    call_ended(peer, error);
     peer->call_pause_ms = peer->call_pause_ms == 0 ? PAUSE_FIRST_MS : 2 * peer->call_pause_ms;
     if (peer->call_pause_ms > most)
         peer->call_pause_ms = most;

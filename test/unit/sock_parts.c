@@ -6,6 +6,7 @@
 #include "btl/sock/sock.h"
 #include "common/sum/crc32c.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -467,6 +468,24 @@ static void an_outage_ends_with_the_session(void)
     close(far_end);
 }
 
+/* Its address cannot be called from here: that is no refusal by the other end. */
+static void only_a_refused_call_is_a_refusal(void)
+{
+    connection_make();
+    struct sock_socket *link = peer->link;
+    peer->link = NULL;
+    peer->theirs = sock.record.addresses[0] =
+        (struct sock_address){.bytes = {192, 0, 2, 1}, .family = 4}; /* of documents */
+    peer->has_address = true;
+    peer->refused_since_ms = 1;
+    sock_link_call(peer);
+    CHECK(!peer->caller && peer->call_error == EADDRNOTAVAIL, "%s", strerror(peer->call_error));
+    CHECK(peer->refused_since_ms == 0, "it still counts as refused");
+    peer->has_address = false;
+    peer->link = link;
+    connection_end();
+}
+
 /* --- how soon a message is there --- */
 
 /* While it stands no time passes but what the test says, on a slow machine as well. */
@@ -775,6 +794,7 @@ int main(void)
     clock_looks_at_peers_with_something_to_watch(stream);
     one_that_is_not_greeted_is_out_of_reach();
     an_outage_ends_with_the_session();
+    only_a_refused_call_is_a_refusal();
     clock_stands = true;
     rates_are_those_of_samples();
     busy_rails_are_measured_by_all_words();
