@@ -350,7 +350,9 @@ void sock_intake_reset(sock_peer_t *peer)
 {
     struct sock_intake *intake = &peer->intake;
 
-    intake->have = intake->want = 0;
+    free(intake->bytes); /* peers stay until MPI ends */
+    intake->bytes = NULL;
+    intake->room = intake->have = intake->want = 0;
     intake->target_left = intake->padding_left = 0;
     intake->is_put = false;
 }

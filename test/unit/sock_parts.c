@@ -366,6 +366,20 @@ static void message_at_the_end_is_dropped(const unsigned char *stream)
     connection_end();
 }
 
+/* Peers stay until MPI ends, and may be many by then. */
+static void memory_goes_with_the_connection(void)
+{
+    unsigned char frame[4096];
+
+    connection_make();
+    CHECK(!bytes_bring(frame, frame_put(frame, FRAME_MESSAGE, 1, NULL, 0, 4000) - 1) &&
+              peer->intake.room > 4000,
+          "a message but for a byte");
+    connection_end();
+    CHECK(peer->intake.bytes == NULL && peer->intake.room == 0, "%zu bytes are kept",
+          peer->intake.room);
+}
+
 /* A process that was forked, and runs no other program, has all descriptors as well. */
 static void a_closed_socket_is_reported_no_more(void)
 {
@@ -790,6 +804,7 @@ int main(void)
     wrong_frames_are_named(handle);
     hostile = false;
     message_at_the_end_is_dropped(stream);
+    memory_goes_with_the_connection();
     a_closed_socket_is_reported_no_more();
     clock_looks_at_peers_with_something_to_watch(stream);
     one_that_is_not_greeted_is_out_of_reach();
