@@ -88,6 +88,23 @@ static void message_take(struct taking *taking, const struct frame_header *heade
                          header->length);
 }
 
+/* So many bytes have come to the put's place, or are its padding. */
+static size_t put_advance(struct taking *taking, size_t count)
+{
+    struct sock_intake *intake = &taking->peer->intake;
+    size_t target = count < intake->target_left ? count : intake->target_left;
+    size_t padding = count - target < intake->padding_left ? count - target : intake->padding_left;
+
+    intake->target += target;
+    intake->target_left -= target;
+    intake->padding_left -= padding;
+    if (intake->target_left == 0 && intake->padding_left == 0) {
+        intake->is_put = false;
+        frame_count(taking, intake->wants_ack);
+    }
+    return target + padding;
+}
+
 /* Its bytes follow. */
 static void put_begin(struct taking *taking, const struct frame_header *header,
                       const struct frame_target *target)
@@ -106,23 +123,8 @@ static void put_begin(struct taking *taking, const struct frame_header *header,
     intake->padding_left = FRAME_PADDING(length);
     intake->wants_ack = header->flags & FRAME_WANTS_ACK;
     intake->is_put = true;
-}
-
-/* So many bytes have come to the put's place, or are its padding. */
-static size_t put_advance(struct taking *taking, size_t count)
-{
-    struct sock_intake *intake = &taking->peer->intake;
-    size_t target = count < intake->target_left ? count : intake->target_left;
-    size_t padding = count - target < intake->padding_left ? count - target : intake->padding_left;
-
-    intake->target += target;
-    intake->target_left -= target;
-    intake->padding_left -= padding;
-    if (intake->target_left == 0 && intake->padding_left == 0) {
-        intake->is_put = false;
-        frame_count(taking, intake->wants_ack);
-    }
-    return target + padding;
+    if (length == 0)
+        (void) put_advance(taking, 0);
 }
 
 /* The same for bytes that were read elsewhere. */
@@ -217,9 +219,6 @@ static void bytes_take(struct taking *taking, unsigned char *bytes, size_t count
         frame_take(taking, bytes);
         bytes += want;
         count -= want;
-        if (taking->peer->intake.is_put && taking->peer->intake.target_left == 0 &&
-            taking->peer->intake.padding_left == 0)
-            (void) put_advance(taking, 0); /* a put of nothing */
     }
 }
 

@@ -299,6 +299,23 @@ static void stream_is_read_wherever_it_is_cut(const unsigned char *stream, size_
     }
 }
 
+static void
+a_put_of_nothing_has_come_with_its_header(const mca_btl_base_registration_handle_t *handle)
+{
+    const struct frame_target target = {
+        .address = PUT_ADDRESS, .key = handle->key, .slot = handle->slot};
+    unsigned char frame[64];
+    const size_t bytes = frame_put(frame, FRAME_PUT, 1, &target, sizeof(target), 0);
+
+    for (size_t cut = 1; cut <= bytes; cut++) {
+        connection_make();
+        CHECK(!bytes_bring(frame, cut) && !bytes_bring(frame + cut, bytes - cut), "cut at %zu",
+              cut);
+        CHECK(peer->have == 1, "cut at %zu: %u frames", cut, peer->have);
+        connection_end();
+    }
+}
+
 static void wrong_bytes_end_the_connection(const unsigned char *stream, size_t bytes)
 {
     unsigned char *changed = malloc(bytes);
@@ -800,6 +817,7 @@ int main(void)
     CHECK(handle != NULL, "a registration");
     size_t bytes = stream_make(stream, handle);
     stream_is_read_wherever_it_is_cut(stream, bytes);
+    a_put_of_nothing_has_come_with_its_header(handle);
     wrong_bytes_end_the_connection(stream, bytes);
     wrong_frames_are_named(handle);
     hostile = false;
