@@ -121,7 +121,7 @@ static bool module_open(uint32_t rail)
     if (module) {
         module->super = module_template;
         module->super.btl_bandwidth = address->megabits != 0 ? address->megabits : 1000;
-        module->rail = module->address = rail;
+        module->address = rail;
         module->first = module;
         memcpy(module->device, address->name, ADDRESS_NAME_BYTES);
         OBJ_CONSTRUCT(&module->lock, opal_mutex_t);

@@ -39,7 +39,8 @@ static size_t message_write(const sock_peer_t *peer, enum fence_kind kind, uint3
                                       .session = session,
                                       .have = have,
                                       .to_rail = to_rail,
-                                      .from_rail = peer->module->rail,
+                                      .from_rail =
+                                          sock_rail(peer->module->address, peer->module->nth),
                                       .from = opal_proc_local_get()->proc_name};
 
     memcpy(message, &out, sizeof(out));

@@ -113,7 +113,7 @@ static sock_peer_t *peer_of(const struct sock_socket *guest)
     const uint32_t nth = heard->to_rail / ADDRESSES_MAX;
 
     if (!component_names_equal(&heard->to, &opal_proc_local_get()->proc_name) ||
-        nth >= SOCK_LINKS_MAX || heard->to_rail != sock_rail(guest->module->address, nth))
+        heard->to_rail != sock_rail(guest->module->address, nth))
         return NULL;
     sock_peer_t *first = sock_peer_get(guest->module, &heard->from);
     return first && nth > 0 ? sock_links_get(first, nth) : first;

@@ -16,7 +16,6 @@ static struct sock_module *module_new(const struct sock_module *first, uint32_t 
     module->super = first->super;
     module->address = first->address;
     module->nth = nth;
-    module->rail = sock_rail(first->address, nth);
     module->first = first->first;
     memcpy(module->device, first->device, sizeof(module->device));
     OBJ_CONSTRUCT(&module->lock, opal_mutex_t);
@@ -107,7 +106,7 @@ void sock_links_begun(sock_peer_t *peer)
     sock_peer_t *first = peer_table_find(&peer->module->first->peers, &peer->name);
     uint32_t links = 1;
 
-    if (!first || sock.links > 0)
+    if (sock.links > 0)
         return;
     for (uint32_t nth = 1; nth <= peer->module->nth; nth++)
         links += sock_links_find(first, nth) != NULL;

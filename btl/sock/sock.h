@@ -300,8 +300,7 @@ typedef struct mca_btl_base_endpoint_t sock_peer_t;
 
 struct sock_module {
     mca_btl_base_module_t super;
-    uint32_t rail;             /* sock_rail: */
-    uint32_t address;          /* in our record, */
+    uint32_t address;          /* of its rail, in our record, */
     uint32_t nth;              /* and its connection, 0 for the first */
     struct sock_module *first; /* of its rail */
     /* Of the first: those of the further ones, made at need under the lock. Release and acquire. */
