@@ -1403,6 +1403,34 @@ static void chapter_order(void)
         memory_free(DEVICE, bytes[i]);
 }
 
+/* More messages wait for their receives than there are slots, and hold them all: a later message
+ * that is received first goes all the same. */
+static void chapter_held(void)
+{
+    enum { WAITING = 400, SMALL = 4096, LARGE = (5 << 20) + 1000 };
+    MPI_Request requests[WAITING + 1];
+    if (!has_partner())
+        return;
+    unsigned char *small = memory_new(DEVICE, WAITING * SMALL), *large = memory_new(DEVICE, LARGE);
+    if (rank % 2 == 0) {
+        fill(small, WAITING * SMALL, 1);
+        fill(large, LARGE, 2);
+        for (int i = 0; i < WAITING; i++)
+            MPI_Isend(small + i * SMALL, SMALL, MPI_BYTE, other(), 1, MPI_COMM_WORLD, &requests[i]);
+        MPI_Isend(large, LARGE, MPI_BYTE, other(), 2, MPI_COMM_WORLD, &requests[WAITING]);
+        MPI_Waitall(WAITING + 1, requests, MPI_STATUSES_IGNORE);
+    } else {
+        MPI_Recv(large, LARGE, MPI_BYTE, other(), 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        for (int i = 0; i < WAITING; i++)
+            MPI_Recv(small + i * SMALL, SMALL, MPI_BYTE, other(), 1, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        check(large, LARGE, 0, 2, 0, "the message that is received first");
+        check(small, WAITING * SMALL, 0, 1, 0, "the messages that waited");
+    }
+    memory_free(DEVICE, small);
+    memory_free(DEVICE, large);
+}
+
 static void chapter_collective(void)
 {
     for (int i = 0; i < SIZES; i++) {
@@ -1835,6 +1863,7 @@ static const struct {
     {"many", chapter_many, false},
     {"questions", chapter_questions, false},
     {"order", chapter_order, false},
+    {"held", chapter_held, true},
     {"collective", chapter_collective, false},
     {"packed", chapter_packed, true},
     {"in-place", chapter_in_place, true},

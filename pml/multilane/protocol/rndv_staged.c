@@ -89,6 +89,10 @@ static int rndv_staged_piece(struct transfer *transfer, size_t offset, size_t *s
     struct send_request *request = send_request_of_transfer(transfer);
     size_t wanted = piece_size(request->out.size, *size);
     struct slot *slot = slot_take(request->source.view->copier, wanted);
+    /* Where no end of a piece brings a slot back, those in use may be of messages whose receives
+     * wait for this one. */
+    if (!slot && transfer->in_flight == 0)
+        slot = slot_new(wanted);
     if (!slot)
         return LANE_AGAIN;
     slot->owner = request;

@@ -46,6 +46,8 @@ done
 for chapter in types truncate persistent devices forced many order questions; do
     cuda_run "staged.$chapter" "" self,shm "$chapter"
 done
+mpi cuda.staged.held 2 --mca pml multilane --mca btl self,shm --mca pml_multilane_unexpected_max 1m \
+    -x LD_LIBRARY_PATH="$build/test/fake" -- device held
 cuda_run ipc.self-long "" self,shm,cuda self-long
 cuda_run ipc.self-chunk "" self,shm,cuda self-chunk
 # Each end says what its memory is, and the receiver chooses by the plan for both.
