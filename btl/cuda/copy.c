@@ -137,14 +137,23 @@ static struct copier *copier_here(const void *local)
     return memory.kind == MEMORY_DEVICE ? copier_get(&memory, &result) : NULL;
 }
 
+/* Whether the key is of that memory. Of one range of mapped memory each chunk has a number of its
+ * own. */
+static bool key_is_of(const cuda_key_t *key, const struct memory *memory)
+{
+    return memory->kind == MEMORY_DEVICE &&
+           (memory->buffer_id == key->buffer_id ||
+            (!memory->context && memory->start == key->start && memory->size == key->size));
+}
+
 /* Memory of this process itself. */
 static int own_find(struct cuda_copy *copy, const cuda_key_t *key, uint64_t remote, size_t size)
 {
     driver_result result;
     struct memory memory;
 
-    memory_ask((void *) (uintptr_t) remote, &memory); /* each chunk of a range has its number */
-    if (memory.kind != MEMORY_DEVICE || memory.buffer_id != key->buffer_id)
+    memory_ask((void *) (uintptr_t) remote, &memory);
+    if (!key_is_of(key, &memory))
         return OPAL_ERR_BAD_PARAM;
     copy->copier = copier_get(&memory, &result);
     copy->parts[copy->count++] = (struct part){NULL, remote, size};
