@@ -254,13 +254,16 @@ static bool device_is_far(struct verbs_module *module)
 
 #define RAILS_BY_RULE 2
 
-static bool address_fill(struct verbs_module *module, const struct ibv_port_attr *attributes,
-                         struct choice_address *address)
+/* Returns what the port has not, or NULL. */
+static const char *address_fill(struct verbs_module *module, const struct ibv_port_attr *attributes,
+                                struct choice_address *address)
 {
     struct choice_gid gid;
 
-    if (!gid_choose(module, &gid) || !pkey_choose(module, attributes->pkey_tbl_len, address))
-        return false;
+    if (!gid_choose(module, &gid))
+        return "its port has lost its GID";
+    if (!pkey_choose(module, attributes->pkey_tbl_len, address))
+        return "its port is no member of its partition any more";
     module->gid_index = gid.index;
     memcpy(address->gid, gid.raw, CHOICE_GID_BYTES);
     address->lid = attributes->lid;
@@ -272,7 +275,7 @@ static bool address_fill(struct verbs_module *module, const struct ibv_port_attr
     address->is_far = device_is_far(module);
     address->rails = (uint8_t) (verbs.rails == 0 ? RAILS_BY_RULE : verbs.rails);
     memcpy(address->name, module->device, sizeof(address->name));
-    return true;
+    return NULL;
 }
 
 /* --- one port --- */
@@ -453,7 +456,7 @@ static bool module_open(struct verbs_module *module, struct verbs_port *port)
         REFUSE("%s: it has no room for another process: %s", module->device, strerror(errno));
         return false;
     }
-    if (!address_fill(module, &attributes, &port->address))
+    if (address_fill(module, &attributes, &port->address) != NULL)
         return false;
     module_describe(module, &device, &attributes, port->address.megabits);
     port->mtu = (uint32_t) module->mtu;
@@ -489,17 +492,24 @@ const char *verbs_device_refresh(struct verbs_module *module)
     struct choice_address *mine = &verbs.record.ports[module->port_index].address;
     struct choice_address now = *mine;
     struct ibv_port_attr attributes;
-    const char *changed = NULL;
+    const uint32_t gid_index = module->gid_index;
+    const uint16_t pkey_index = module->pkey_index;
 
     if (ibv_query_port(module->context, (uint8_t) module->port_number, &attributes) != 0 ||
         attributes.state != IBV_PORT_ACTIVE)
         return NULL; /* it is down, and works under way will say so */
-    if (!address_fill(module, &attributes, &now))
-        return "its port has lost its GID";
+    const char *changed = address_fill(module, &attributes, &now);
+    if (changed)
+        return changed;
+    /* Pairs name the GID and the partition by their places in the port's tables. */
     if (now.lid != mine->lid)
         changed = "the LID of its port has changed";
-    else if (memcmp(now.gid, mine->gid, sizeof(now.gid)) != 0)
+    else if (memcmp(now.gid, mine->gid, sizeof(now.gid)) != 0 || module->gid_index != gid_index)
         changed = "the GID of its port has changed";
+    else if (module->pkey_index != pkey_index)
+        changed = "the partition of its port has changed";
+    if (module->pkey_index != pkey_index) /* relaxed: see verbs_greeter_restart */
+        atomic_store_explicit(&module->greeter_broken, true, memory_order_relaxed);
     opal_mutex_lock(&verbs.record_lock);
     *mine = now;
     verbs.paired_nonce = 0;

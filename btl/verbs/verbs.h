@@ -653,8 +653,8 @@ size_t verbs_cost_under_way(mca_btl_base_module_t *btl, verbs_peer_t *peer, size
  * verbs.record. */
 void verbs_device_open_all(const mca_btl_base_module_t *model);
 void verbs_device_close(struct verbs_module *module);
-/* Asks the port for its addresses again. Returns what has changed so that no queue pair works any
- * more, or NULL. */
+/* Asks the port for its addresses again. Returns what has changed so that no queue pair that is
+ * connected works any more, or NULL. */
 const char *verbs_device_refresh(struct verbs_module *module);
 
 /* --- entry ----------------------------------------------------------------------------------- */

@@ -44,7 +44,8 @@ static struct {
     uint32_t buffer_posted[BUFFERS_MOST]; /* of the shared receive queue */
     uint32_t buffers, buffers_most, limit;
     unsigned receive_doorbells;
-    unsigned polls[2]; /* of receives, of sends */
+    unsigned polls[2];   /* of receives, of sends */
+    uint16_t pkey_index; /* that a pair was last given */
     unsigned greeting_buffers;
     bool has_no_limit;
     bool few_left;       /* an event that is due */
@@ -163,7 +164,8 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attribu
  * it waits until its events are acknowledged. */
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask)
 {
-    (void) mask;
+    if (qp->qp_type == IBV_QPT_RC && (mask & IBV_QP_PKEY_INDEX))
+        device.pkey_index = attributes->pkey_index;
     if (qp->qp_type == IBV_QPT_UD && attributes->qp_state == IBV_QPS_RESET) {
         device.is_stuck = false;
         device.greeting_buffers = 0;
@@ -568,7 +570,8 @@ static void begin_as(uint64_t nonce)
     verbs.record.nonce = nonce;
 }
 
-/* Who was heard of can mostly be reached. */
+/* Who was heard of can mostly be reached. The pair that waited for it takes the place where the
+ * port's partition is by now. */
 static void dead_peer_that_greets_is_answered_at_once(void)
 {
     const uint64_t our_nonce = 7, their_nonce = 8;
@@ -581,9 +584,11 @@ static void dead_peer_that_greets_is_answered_at_once(void)
     wait_ms(20000);
     CHECK(device.greetings[1] == 0 && peer->state == PEER_GREETING, "state %u", peer->state);
     device.dead_lids = 0;
+    module.pkey_index = 5;
     verbs.record.nonce = our_nonce;
     greeting_comes();
     (void) verbs_progress_module(&module);
+    CHECK(device.pkey_index == 5, "a partition at %u", device.pkey_index);
     CHECK(peer->state == PEER_ANSWERED && device.greetings[1] == 1, "state %u, %u greetings",
           peer->state, device.greetings[1]);
     end();

@@ -125,9 +125,9 @@ verbs_strict_ports() {
 }
 
 # Something happens to a device or a port of one host while checked traffic runs: no byte is wrong,
-# and no rank waits for ever. strict_event NAME PROFILE BTLS PROTOCOL
+# and no rank waits for ever. strict_event NAME PROFILE BTLS PROTOCOL [REGEX]
 strict_event() {
-    strict mpi_says "${lab_profile:-mlx5},hosts=2,$2" "verbs.strict.$1" ', 0 wrong' 2 --mca pml multilane \
+    strict mpi_says "${lab_profile:-mlx5},hosts=2,$2" "verbs.strict.$1" "${5:-, 0 wrong}" 2 --mca pml multilane \
         --mca btl "$3" $lab_osc --mca pml_multilane_protocol "$4" \
         --mca pml_multilane_suspect_ms 100 --mca btl_verbs_receive_buffers 16 -- \
         "$build/test/lab/rails_mix" --seconds 2
@@ -185,6 +185,9 @@ verbs_strict_fails() {
     strict_event dead at=100:fatal:0:1,devices=2,retry_ms=50 self,verbs auto
     strict_event lid at=100:lid:0:1,ports=2,retry_ms=50 self,verbs auto
     strict_event gid at=100:gid:0:1,roce=1,ports=2,retry_ms=50 self,verbs auto
+    # Greetings too go by the partition's new place.
+    strict_event pkey-moved at=100:pkey:0:1,ports=2,pkeys=8,pkey=0x8005,pkey_at=2,retry_ms=50 self,verbs auto \
+        'verbs:mlx5_0:1 .* is used again'
     strict_event late-cut at=100:port_down:0:1,ports=2,retry_ms=50,delay_ms=300 self,verbs rndv-put
     for protocol in auto rndv-put ${MULTILANE_LONG:+rndv-get rndv-am eager-zcopy}; do
         strict check mlx5,hosts=2,retry_ms=20 "${prefix}verbs.strict.only-lane.$protocol" strict_only_lane_flaps \
