@@ -5,6 +5,8 @@
  * kept any longer: the other device has it, and the other process will poll it. */
 #include "btl/verbs/verbs.h"
 
+#include <stdio.h>
+
 void verbs_returns_look(verbs_peer_t *peer)
 {
     /* Relaxed: the peer's lock orders what it is about. */
@@ -81,10 +83,26 @@ void verbs_returns_learn(verbs_peer_t *peer, uint64_t count)
                   OPAL_NAME_PRINT(peer->name), (unsigned long long) peer->sent,
                   peer->module->device);
     else if (count < returns->reported)
-        VERBS_SAY("%llu messages by %s to process %s are lost: the device has reported them as "
-                  "sent, and they have not come.",
-                  (unsigned long long) (returns->reported - count), peer->module->device,
-                  OPAL_NAME_PRINT(peer->name));
+        returns->lost = returns->reported - count;
+}
+
+/* Later messages of ours wait there for the lost ones. */
+static void loss_tell(verbs_peer_t *peer)
+{
+    struct verbs_module *module = peer->module;
+    char why[200];
+
+    OPAL_THREAD_LOCK(&peer->lock);
+    uint64_t lost = peer->returns.lost;
+    peer->returns.lost = 0;
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    if (lost == 0 || module->finalized)
+        return;
+    snprintf(why, sizeof(why),
+             "%llu messages by %s are lost: the device has reported them as sent, and they have "
+             "not come",
+             (unsigned long long) lost, module->device);
+    lane_messages_lost(&module->super, peer->proc, why);
 }
 
 /* Under peer->lock. The oldest message, once its fate is known. What was never posted follows what
@@ -124,6 +142,7 @@ int verbs_returns_make(verbs_peer_t *peer)
 {
     struct verbs_work *work;
 
+    loss_tell(peer);
     for (int events = 0;; events++) {
         OPAL_THREAD_LOCK(&peer->lock);
         work = next_take(peer);

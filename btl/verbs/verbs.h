@@ -128,6 +128,7 @@ struct verbs_returns {
     uint32_t qpn;           /* ours, of the connection that is counted */
     uint64_t reported;      /* the last message whose success the device has reported */
     uint64_t arrived;       /* messages of ours, as the other end says */
+    uint64_t lost;          /* of those reported, so many never came; until the PML is told */
 };
 
 /* --- connections --- */

@@ -38,6 +38,12 @@ void lane_lost(mca_btl_base_module_t *module, opal_proc_t *proc, const char *why
         error_callback(module, 0, proc, (char *) why); /* which only reads it */
 }
 
+void lane_messages_lost(mca_btl_base_module_t *module, opal_proc_t *proc, const char *why)
+{
+    if (error_callback && proc)
+        error_callback(module, MCA_BTL_ERROR_FLAGS_FATAL, proc, (char *) why); /* as above */
+}
+
 __attribute__((noinline)) void fragment_unwanted(const mca_btl_base_module_t *module,
                                                  mca_btl_base_tag_t tag)
 {

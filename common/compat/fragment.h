@@ -31,6 +31,8 @@ int lane_error_to(mca_btl_base_module_t *module, mca_btl_base_module_error_cb_fn
 /* Tells that function that the lane to `proc` is lost. Does nothing where `proc` is null, or no
  * function was given. */
 void lane_lost(mca_btl_base_module_t *module, opal_proc_t *proc, const char *why);
+/* The same where messages that a lane was to return are lost with it: no other lane brings them. */
+void lane_messages_lost(mca_btl_base_module_t *module, opal_proc_t *proc, const char *why);
 
 /* A message has a tag that no function here is registered for. */
 void fragment_unwanted(const mca_btl_base_module_t *module, mca_btl_base_tag_t tag);

@@ -322,8 +322,9 @@ struct multilane_extension {
      * other end, or its device, has it. When it breaks, the two ends tell each other with the
      * messages of the fence what they have received; then each message that the other end has not
      * is handed to `returned`, from progress and in turn, and counts as sent: what was returned
-     * never arrives by this lane, and what has arrived never returns. NULL: no more; what is kept
-     * ends with an error, as it does where `returned` says false. */
+     * never arrives by this lane, and what has arrived never returns. Where messages are lost all
+     * the same, the error callback is told so by MCA_BTL_ERROR_FLAGS_FATAL. NULL: no more; what is
+     * kept ends with an error, as it does where `returned` says false. */
     void (*return_to)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                       multilane_returned returned, void *context);
     /* Of such a lane: for how many milliseconds something is under way of which nothing has

@@ -306,6 +306,18 @@ static void test_unused_lane_breaks(void)
     end();
 }
 
+/* It says that messages are lost, which no other lane brings. */
+static void test_lane_that_has_lost_messages_is_the_peers_end(void)
+{
+    begin();
+    errors_from_btl(verbs[0], 0, &peer->proc->super, "a cut wire");
+    pass(1);
+    CHECK(!is_lost, "lane 1 is left");
+    errors_from_btl(verbs[0], MCA_BTL_ERROR_FLAGS_FATAL, &peer->proc->super, "2 messages are lost");
+    CHECK(is_lost && !other_is_lost, "later messages wait for the lost ones");
+    end();
+}
+
 /* The only lane is cut for so long. */
 static void only_lane_breaks(unsigned milliseconds)
 {
@@ -581,6 +593,7 @@ int main(void)
     test_kept_while_it_computes();
     test_kept_while_it_computes_over_one_lane();
     test_unused_lane_breaks();
+    test_lane_that_has_lost_messages_is_the_peers_end();
     test_only_lane_is_waited_for();
     test_disconnected_process_is_not_given_up();
     test_only_lane_that_is_not_made_anew_is_the_peers_end();

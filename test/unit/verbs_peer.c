@@ -445,6 +445,7 @@ static struct {
     struct verbs_work *works[MESSAGES];
     char room[MESSAGES][VERBS_FRAG_SMALL];
     char returned[64], arrived[64], failed[64]; /* the messages in these ways, in order */
+    unsigned losses;                            /* that the PML was told of */
     bool refuses;
 } kept;
 
@@ -469,12 +470,19 @@ static void message_ended(mca_btl_base_module_t *btl, verbs_peer_t *peer,
             segment->seg_len);
 }
 
+static void lane_failed(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *why)
+{
+    CHECK(btl == &module.super && proc && why, "another lane");
+    kept.losses += flags == MCA_BTL_ERROR_FLAGS_FATAL;
+}
+
 static verbs_peer_t *keeping(void)
 {
     verbs_peer_t *peer;
 
     begin(false);
     memset(&kept, 0, sizeof(kept));
+    lane_error_to(&module.super, lane_failed);
     OBJ_CONSTRUCT(&module.frags_small, opal_free_list_t);
     module.super.btl_max_send_size = VERBS_FRAG_SMALL;
     for (int i = 0; i < MESSAGES; i++) {
@@ -571,6 +579,7 @@ static void what_has_not_arrived_is_returned(void)
     CHECK(fence(peer) == OPAL_ERR_RESOURCE_BUSY && !verbs_peer_renew(peer), "not all is returned");
     verbs_returns_make_all(&module);
     CHECK(strcmp(kept.returned, "4four56") == 0, "\"%s\" is returned", kept.returned);
+    CHECK(kept.losses == 0, "none is lost");
     CHECK(strcmp(kept.arrived, "2346") == 0 && !kept.failed[0],
           "\"%s\" is said to be sent, \"%s\""
           " not",
@@ -730,6 +739,7 @@ static void count_goes_before_the_report(void)
     verbs_returns_make_all(&module);
     CHECK(strcmp(kept.returned, "3") == 0, "\"%s\" is returned", kept.returned);
     CHECK(strcmp(kept.arrived, "123") == 0, "\"%s\" sent", kept.arrived);
+    CHECK(kept.losses == 1, "the PML is told %u times of what is lost", kept.losses);
     keeping_end();
 }
 

@@ -105,12 +105,22 @@ static bool lanes_broke(const mca_btl_base_module_t *btl, opal_proc_t *proc, con
     return any && all;
 }
 
+/* A lane that returns what it has not delivered has lost some of it all the same. */
+static bool messages_are_lost(const mca_btl_base_module_t *btl, int32_t flags, struct peer *peer)
+{
+    const struct lane *lane = peer ? peer_lane_of(peer, btl) : NULL;
+    return flags & MCA_BTL_ERROR_FLAGS_FATAL && lane && lane->returns;
+}
+
 void errors_from_btl(mca_btl_base_module_t *btl, int32_t flags, opal_proc_t *proc, char *info)
 {
     const char *why = info && *info ? info : "no reason given";
+    struct peer *peer = proc ? peer_find(proc->proc_name) : NULL;
     if (flags & COMPAT_BTL_SAYS_IPC) /* no error: smcuda switches to IPC */
         return;
-    if (!lanes_broke(btl, proc, why))
+    if (messages_are_lost(btl, flags, peer))
+        peer_lost(peer, why);
+    else if (!lanes_broke(btl, proc, why))
         lane_lost(btl, (ompi_proc_t *) proc, "reported an error", why);
 }
 
