@@ -175,6 +175,64 @@ static void a_lost_peer_gets_none(void)
     CHECK(seen_count == 0, "%u are sent", seen_count);
 }
 
+/* --- puts --- */
+
+static struct rma putting = {.count = 1};
+static struct transfer transfer;
+static mca_btl_base_rdma_completion_fn_t put_ended;
+static void *put_context, *put_data;
+static int fenced;
+
+static int lane_puts(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
+                     void *local, uint64_t remote, mca_btl_base_registration_handle_t *local_key,
+                     mca_btl_base_registration_handle_t *remote_key, size_t size, int flags,
+                     int order, mca_btl_base_rdma_completion_fn_t ended, void *context, void *data)
+{
+    (void) btl, (void) endpoint, (void) local, (void) remote, (void) local_key, (void) remote_key;
+    (void) size, (void) flags, (void) order;
+    put_ended = ended;
+    put_context = context;
+    put_data = data;
+    return OPAL_SUCCESS;
+}
+
+static int put_piece(struct transfer *of, size_t offset, size_t *size)
+{
+    (void) of;
+    return rma_put(&putting, payload, offset, BYTES, size);
+}
+
+static void put_finish(struct transfer *of, int status)
+{
+    (void) of;
+    CHECK(status == OPAL_ERR_UNREACH, "it ends with %d", status);
+    fenced = rma_fence(&putting);
+}
+
+static void lane_failed(struct lane *lane, const char *what, int rc)
+{
+    (void) rc;
+    CHECK(lane_break(lane, what, "the test says so"), "another one takes over");
+}
+
+/* It ends before the lane that broke has said so: its bytes may still be on their way. */
+static void a_failed_put_waits_for_the_fence(void)
+{
+    static const struct transfer_steps way = {put_piece, put_finish};
+    begin();
+    state_set(0, LANE_UP);
+    fence_says = OPAL_ERR_RESOURCE_BUSY;
+    putting.lanes[0] = (struct rma_lane){.lane = &peer->lanes[0]};
+    putting.transfer = &transfer;
+    peer->lanes[0].btl->btl_put = lane_puts;
+    peer->lanes[0].btl->btl_put_limit = BYTES;
+    transfer_begin(&transfer, &way, BYTES, 1);
+    put_ended(peer->lanes[0].btl, NULL, payload, NULL, put_context, put_data, OPAL_ERR_UNREACH);
+    CHECK(fenced == LANE_AGAIN && fences == 1, "%d after %u questions", fenced, fences);
+    fence_says = OPAL_SUCCESS;
+    CHECK(rma_fence(&putting) == OMPI_SUCCESS, "it is fenced");
+}
+
 /* --- registrations --- */
 
 static unsigned registrations, deregistrations;
@@ -225,6 +283,7 @@ int main(void)
 {
     standin_begin();
     lane_events.returned = control_returned;
+    lane_events.failed = lane_failed;
     for (int i = 0; i < BYTES; i++)
         payload[i] = (char) i;
     it_goes_by_another_lane();
@@ -233,6 +292,7 @@ int main(void)
     it_waits_for_a_lane();
     word_of_a_put_waits_for_the_fence();
     a_lost_peer_gets_none();
+    a_failed_put_waits_for_the_fence();
     a_message_is_registered_once();
     return check_end();
 }

@@ -184,6 +184,17 @@ bool rma_can_put(struct rma *rma, void *local, size_t size)
     return rma->count > 0;
 }
 
+/* Its bytes may still be under way: before they are sent again the lane has to count as broken, or
+ * rma_fence takes it for one that was made anew. Its BTL may say so only after this. */
+static void piece_failed(struct rma_lane *used, size_t size, int status)
+{
+    stripe_copy_failed(used->lane, size);
+    /* Relaxed: the end of the transfer orders it. */
+    atomic_store_explicit(&used->failed, true, memory_order_relaxed);
+    if (used->lane->returns)
+        lane_events.failed(used->lane, "could not get or put", status);
+}
+
 static void piece_copied(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                          void *local_address, mca_btl_base_registration_handle_t *local_handle,
                          void *context, void *data, int status)
@@ -191,13 +202,10 @@ static void piece_copied(mca_btl_base_module_t *btl, struct mca_btl_base_endpoin
     struct rma *rma = context;
     for (uint32_t i = 0; i < rma->count; i++)
         if (rma->lanes[i].lane->btl == btl) {
-            if (OPAL_LIKELY(status == OPAL_SUCCESS)) {
+            if (OPAL_LIKELY(status == OPAL_SUCCESS))
                 stripe_copied(rma->lanes[i].lane, (uintptr_t) data);
-                continue;
-            }
-            stripe_copy_failed(rma->lanes[i].lane, (uintptr_t) data);
-            /* Relaxed: the end of the transfer orders it. */
-            atomic_store_explicit(&rma->lanes[i].failed, true, memory_order_relaxed);
+            else
+                piece_failed(&rma->lanes[i], (uintptr_t) data, status);
         }
     transfer_piece_done(rma->transfer, status);
 }
