@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 struct verbs_state verbs = {
     .devices = "auto",
@@ -26,13 +27,11 @@ struct verbs_module *verbs_module_of_port(uint32_t port_index)
     return NULL;
 }
 
-#define PAGE_BYTES 4096u
-
 bool verbs_memory_make(struct verbs_memory *memory, struct ibv_pd *pd, size_t bytes, int access)
 {
-    size_t whole = (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    size_t page = (size_t) sysconf(_SC_PAGESIZE);
 
-    memory->bytes = aligned_alloc(PAGE_BYTES, whole);
+    memory->bytes = aligned_alloc(page, (bytes + page - 1) / page * page);
     if (!memory->bytes)
         return false;
     memory->region = ibv_reg_mr(pd, memory->bytes, bytes, access);

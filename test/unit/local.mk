@@ -344,7 +344,7 @@ TESTS += test/unit/verbs_connect test/unit/verbs_peer
 endif
 test_unit_verbs_connect_SOURCES = test/unit/verbs_connect.c
 test_unit_verbs_connect_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
-test_unit_verbs_connect_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=component_record_of
+test_unit_verbs_connect_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=component_record_of -Wl,--wrap=sysconf
 test_unit_verbs_connect_LDADD = libmultilane_verbs.la $(PML_TEST_LDADD) $(VERBS_LIBS)
 test_unit_verbs_peer_SOURCES = test/unit/verbs_peer.c
 test_unit_verbs_peer_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)

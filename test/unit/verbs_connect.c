@@ -5,7 +5,9 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "btl/verbs/greeting.h"
 
@@ -272,6 +274,15 @@ const char *verbs_device_refresh(struct verbs_module *it)
 {
     (void) it;
     return device.changed;
+}
+
+/* A kernel with other pages; 0: this one's. */
+static long made_up_page;
+long __real_sysconf(int name);
+long __wrap_sysconf(int name);
+long __wrap_sysconf(int name)
+{
+    return name == _SC_PAGESIZE && made_up_page ? made_up_page : __real_sysconf(name);
 }
 
 /* --- what cases need ----------------------------------------------------------------------------
@@ -684,6 +695,22 @@ static void messages_before_the_end_of_a_device_are_heard(void)
     end();
 }
 
+/* A child of fork() may miss all of a page of which some is registered. */
+static void registered_memory_shares_no_page(void)
+{
+    struct verbs_memory memory;
+
+    for (made_up_page = 4096; made_up_page <= 65536; made_up_page *= 4) {
+        CHECK(verbs_memory_make(&memory, &domain, 100, IBV_ACCESS_LOCAL_WRITE), "no memory");
+        CHECK((uintptr_t) memory.bytes % (uintptr_t) made_up_page == 0 &&
+                  malloc_usable_size(memory.bytes) >= (size_t) made_up_page,
+              "%zu bytes at %p with pages of %ld", malloc_usable_size(memory.bytes),
+              (void *) memory.bytes, made_up_page);
+        verbs_memory_free(&memory);
+    }
+    made_up_page = 0;
+}
+
 static void buffers_are_posted_together(void)
 {
     verbs_peer_t *peer;
@@ -968,6 +995,7 @@ int main(void)
     slot_of_a_process_that_was_not_added_says_who_sent();
     only_queues_in_use_are_polled();
     messages_before_the_end_of_a_device_are_heard();
+    registered_memory_shares_no_page();
     buffers_are_posted_together();
     buffers_grow_when_few_are_left();
     buffers_stay_where_a_device_cannot();
