@@ -129,13 +129,15 @@ uint32_t verbs_route_netmask_bits(const uint8_t *gid)
     return interface_find(gid).bits;
 }
 
-/* Of the port that was asked about last: many ports of many peers follow. */
+/* Of the port that was asked about last: many ports of many peers follow. One that is made again,
+ * as VLANs and bonds are, has another number. */
 static uint32_t interface_of(const uint8_t *gid)
 {
     static uint8_t last_gid[CHOICE_GID_BYTES];
     static uint32_t last;
+    char name[IF_NAMESIZE];
 
-    if (last == 0 || memcmp(last_gid, gid, CHOICE_GID_BYTES) != 0) {
+    if (last == 0 || !if_indextoname(last, name) || memcmp(last_gid, gid, CHOICE_GID_BYTES) != 0) {
         last = interface_find(gid).index;
         memcpy(last_gid, gid, CHOICE_GID_BYTES);
     }

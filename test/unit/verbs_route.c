@@ -4,12 +4,17 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <net/if.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "btl/verbs/route.h"
 
 static unsigned lists;
+static unsigned lo_is; /* the loopback's number, where it had another one; 0: as now */
 
 /* This node has one interface, the loopback. */
 int getifaddrs(struct ifaddrs **all)
@@ -22,6 +27,17 @@ int getifaddrs(struct ifaddrs **all)
     *all = &loopback;
     lists++;
     return 0;
+}
+
+unsigned if_nametoindex(const char *name)
+{
+    struct ifreq request;
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+    snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+    CHECK(ioctl(fd, SIOCGIFINDEX, &request) == 0, "%s has no number", name);
+    close(fd);
+    return lo_is ? lo_is : (unsigned) request.ifr_ifindex;
 }
 
 void freeifaddrs(struct ifaddrs *all)
@@ -43,6 +59,11 @@ int main(void)
 {
     struct choice_address mine = port_at(INADDR_LOOPBACK), none = port_at(0xc6336401);
 
+    /* An interface that is taken away and made again has another number. */
+    lo_is = 1000;
+    CHECK(!verbs_route_leaves_by(&mine, &mine), "by an interface that is away");
+    lo_is = lists = 0;
+    CHECK(verbs_route_leaves_by(&mine, &mine), "by the one that was made again");
     /* The list of all interfaces and addresses is long where there are many: once for many peers.
      */
     for (uint32_t i = 1; i <= 129; i++) {
