@@ -508,7 +508,7 @@ const char *verbs_device_refresh(struct verbs_module *module)
         changed = "the GID of its port has changed";
     else if (module->pkey_index != pkey_index)
         changed = "the partition of its port has changed";
-    if (module->pkey_index != pkey_index) /* relaxed: see verbs_greeter_restart */
+    if (module->pkey_index != pkey_index) /* relaxed: for the next round */
         atomic_store_explicit(&module->greeter_broken, true, memory_order_relaxed);
     opal_mutex_lock(&verbs.record_lock);
     *mine = now;

@@ -11,11 +11,11 @@
 #define GREETING_BYTES 256u
 #define GREETING_KEY   0x4d4c4e31u
 
-/* Of a port, after a path could not be made. The peer itself waits twice as long, so that other
- * peers are tried first. */
-#define PATH_PAUSE_FIRST_MS 1000u
+/* Of a port, after a path could not be made, or its queue pair not be reset. For a path the peer
+ * itself waits twice as long, so that other peers are tried first. */
+#define PAUSE_FIRST_MS 1000u
 
-#define PATH_PAUSE_LONGEST_MS 16000u
+#define PAUSE_LONGEST_MS 16000u
 
 _Static_assert(sizeof(struct greeting) <= GREETING_BYTES, "a greeting is one datagram");
 
@@ -26,7 +26,8 @@ struct verbs_greeter {
     struct verbs_memory memory; /* GREETINGS_IN buffers, then GREETINGS_OUT */
     opal_mutex_t lock;          /* guards `busy` and the send queue; taken inside a peer's lock */
     uint32_t busy;              /* one bit a buffer to send from */
-    struct verbs_pause path_pause; /* of the port, for all peers; under `lock` */
+    struct verbs_pause path_pause;  /* of the port, for all peers; under `lock` */
+    struct verbs_pause reset_pause; /* until the next attempt to reset it; likewise */
 };
 
 #define IN_BYTES (ROUTE_BYTES + GREETING_BYTES)
@@ -39,6 +40,21 @@ static unsigned char *buffer_in(struct verbs_greeter *greeter, uint32_t index)
 static unsigned char *buffer_out(struct verbs_greeter *greeter, uint32_t index)
 {
     return greeter->memory.bytes + GREETINGS_IN * IN_BYTES + index * GREETING_BYTES;
+}
+
+/* --- pauses --- */
+
+static void pause_begin(struct verbs_pause *pause, uint64_t now, uint32_t times)
+{
+    pause->length_ms = pause->length_ms == 0 ? PAUSE_FIRST_MS : 2 * pause->length_ms;
+    if (pause->length_ms > PAUSE_LONGEST_MS)
+        pause->length_ms = PAUSE_LONGEST_MS;
+    pause->until_ms = now + times * pause->length_ms;
+}
+
+static void pause_end(struct verbs_pause *pause)
+{
+    *pause = (struct verbs_pause){.until_ms = 0};
 }
 
 /* --- the datagram queue pair --- */
@@ -76,18 +92,31 @@ static bool greeter_start(struct verbs_module *module, struct ibv_qp *qp)
     return true;
 }
 
-void verbs_greeter_restart(struct verbs_module *module)
+/* Under the greeter's lock. */
+static void greeter_reset(struct verbs_module *module, uint64_t now)
 {
     struct verbs_greeter *greeter = module->greeter;
     struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
 
-    opal_mutex_lock(&greeter->lock);
-    if (greeter->busy == 0) { /* relaxed: set and read under the lock, or for the next round */
-        atomic_store_explicit(&module->greeter_broken, false, memory_order_relaxed);
-        if (ibv_modify_qp(greeter->qp, &reset, IBV_QP_STATE) != 0 ||
-            !greeter_start(module, greeter->qp))
-            VERBS_VERBOSE("%s: its datagrams cannot be sent again", module->device);
+    if (ibv_modify_qp(greeter->qp, &reset, IBV_QP_STATE) != 0 ||
+        !greeter_start(module, greeter->qp)) {
+        VERBS_VERBOSE("%s: its datagrams cannot be sent again yet", module->device);
+        pause_begin(&greeter->reset_pause, now, 1);
+        return;
     }
+    pause_end(&greeter->reset_pause);
+    /* Relaxed: set and read under the lock, or for the next round. */
+    atomic_store_explicit(&module->greeter_broken, false, memory_order_relaxed);
+}
+
+void verbs_greeter_restart(struct verbs_module *module)
+{
+    struct verbs_greeter *greeter = module->greeter;
+    uint64_t now = verbs_now_ms();
+
+    opal_mutex_lock(&greeter->lock);
+    if (greeter->busy == 0 && now >= greeter->reset_pause.until_ms)
+        greeter_reset(module, now);
     opal_mutex_unlock(&greeter->lock);
 }
 
@@ -134,19 +163,6 @@ void verbs_greeter_close(struct verbs_module *module)
 }
 
 /* --- the path to a peer --- */
-
-static void pause_begin(struct verbs_pause *pause, uint64_t now, uint32_t times)
-{
-    pause->length_ms = pause->length_ms == 0 ? PATH_PAUSE_FIRST_MS : 2 * pause->length_ms;
-    if (pause->length_ms > PATH_PAUSE_LONGEST_MS)
-        pause->length_ms = PATH_PAUSE_LONGEST_MS;
-    pause->until_ms = now + times * pause->length_ms;
-}
-
-static void pause_end(struct verbs_pause *pause)
-{
-    *pause = (struct verbs_pause){.until_ms = 0};
-}
 
 /* Under peer->lock. */
 static bool path_is_paused(verbs_peer_t *peer)
@@ -277,8 +293,12 @@ void verbs_greeting_sent(struct verbs_module *module, uint32_t index, bool good)
 bool verbs_greeting_take(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc,
                          struct greeting *heard)
 {
-    if (index >= GREETINGS_IN || wc->status != IBV_WC_SUCCESS)
+    if (index >= GREETINGS_IN)
         return false;
+    if (wc->status != IBV_WC_SUCCESS) { /* relaxed: see greeter_reset */
+        atomic_store_explicit(&module->greeter_broken, true, memory_order_relaxed);
+        return false;
+    }
     memcpy(heard, buffer_in(module->greeter, index) + ROUTE_BYTES, sizeof(*heard));
     (void) post_in(module->greeter, index);
     heard->end.port.address.name[CHOICE_NAME_BYTES - 1] = '\0';

@@ -55,6 +55,8 @@ static struct {
     const char *changed; /* what of the port has changed */
     bool is_down;        /* datagrams cannot be sent, */
     bool is_stuck;       /* and one that could not be stops those behind it */
+    unsigned refusals;   /* so many resets fail */
+    unsigned resets;     /* of the datagrams' queue pair */
 } device;
 
 /* Where a greeting goes. */
@@ -169,6 +171,11 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask)
     if (qp->qp_type == IBV_QPT_RC && (mask & IBV_QP_PKEY_INDEX))
         device.pkey_index = attributes->pkey_index;
     if (qp->qp_type == IBV_QPT_UD && attributes->qp_state == IBV_QPS_RESET) {
+        device.resets++;
+        if (device.refusals > 0) {
+            device.refusals--;
+            return EBUSY;
+        }
         device.is_stuck = false;
         device.greeting_buffers = 0;
     }
@@ -558,6 +565,32 @@ static void port_that_was_down_greets_again(void)
     for (unsigned i = 0; i < 50; i++)
         CHECK(device.greetings[1 + i] != 0, "peer %u", i);
     CHECK(device.greeting_buffers >= 512, "%u buffers for greetings", device.greeting_buffers);
+    end();
+}
+
+/* What a device refuses for a while is tried again, now and then. */
+static void port_that_is_not_reset_at_once_greets_again(void)
+{
+    begin();
+    device.is_down = true;
+    device.refusals = 3;
+    (void) peer_to(1);
+    wait_ms(1000);
+    device.is_down = false;
+    wait_ms(30000);
+    CHECK(device.resets == 4 && device.greetings[1] != 0, "%u resets", device.resets);
+    end();
+}
+
+/* A datagram's buffer comes back with an error: the queue pair takes no more. */
+static void port_that_hears_nothing_is_reset(void)
+{
+    begin();
+    device.came[device.came_count++] =
+        (struct ibv_wc){.wr_id = device.room.wr_id, .status = IBV_WC_WR_FLUSH_ERR};
+    progress();
+    CHECK(device.resets == 1 && device.greeting_buffers >= 512, "%u resets, %u buffers",
+          device.resets, device.greeting_buffers);
     end();
 }
 
@@ -985,6 +1018,8 @@ int main(void)
     dead_port_takes_little_time();
     a_dead_peer_does_not_hold_up_others();
     port_that_was_down_greets_again();
+    port_that_is_not_reset_at_once_greets_again();
+    port_that_hears_nothing_is_reset();
     dead_peer_that_greets_is_answered_at_once();
     end_without_a_queue_pair_says_so();
     way_to_a_port_that_needs_a_route_has_one();
