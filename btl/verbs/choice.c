@@ -308,10 +308,6 @@ void verbs_choice_pair(const struct choice_address *mine, size_t mine_count,
     bool taken[CHOICE_PORTS_MAX] = {false};
     uint32_t fastest = 0;
 
-    if (mine_count > CHOICE_PORTS_MAX)
-        mine_count = CHOICE_PORTS_MAX;
-    if (theirs_count > CHOICE_PORTS_MAX)
-        theirs_count = CHOICE_PORTS_MAX;
     size_t most = rails_of(mine, mine_count), other = rails_of(theirs, theirs_count);
     if (other < most)
         most = other;

@@ -98,7 +98,8 @@ enum choice_left { LEFT_ALONE = -1, LEFT_SLOW = -2, LEFT_ENOUGH = -3 };
  * with the fastest, equal ones in their order, at most as many as the end with the smaller number
  * of rails wants, and none with less than a quarter of the speed of the fastest pair. Where a node
  * has more equal ports than are wanted, `turn` tells with which to begin: the same at both ends,
- * and another one for other processes, so that all ports are used. */
+ * and another one for other processes, so that all ports are used. Of either end at most
+ * CHOICE_PORTS_MAX. */
 void verbs_choice_pair(const struct choice_address *mine, size_t mine_count,
                        const struct choice_address *theirs, size_t theirs_count,
                        const struct choice_rule *rule, uint32_t turn, int *pairs);

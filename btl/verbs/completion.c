@@ -44,8 +44,7 @@ static void inline_reported(const struct ibv_wc *wc)
         if (frees != 0) /* the device also reports what did not ask for it, once it is broken */
             verbs_queue_reported(peer, 1);
     }
-    if (!opal_list_is_empty(&peer->pending))
-        verbs_queue_wake(peer);
+    verbs_queue_wake(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 

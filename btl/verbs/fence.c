@@ -178,10 +178,11 @@ size_t verbs_fence_message(mca_btl_base_module_t *btl, verbs_peer_t *peer, void 
 
     OPAL_THREAD_LOCK(&peer->lock);
     bool asks = verbs_peer_is_unfenced(peer);
-    question_fill(peer, &greeting);
-    OPAL_THREAD_UNLOCK(&peer->lock);
-    if (asks)
+    if (asks) {
+        question_fill(peer, &greeting);
         memcpy(note, &greeting, GREETING_FENCE_BYTES);
+    }
+    OPAL_THREAD_UNLOCK(&peer->lock);
     return asks ? GREETING_FENCE_BYTES : 0;
 }
 
