@@ -49,16 +49,6 @@ struct driver_access {
     int flags; /* DRIVER_ACCESS_READ_WRITE */
 };
 
-struct driver_chunk_properties {
-    int type;         /* DRIVER_CHUNK_PINNED */
-    int handle_types; /* that it may be exported by */
-    struct driver_location location;
-    void *reserved;
-    unsigned char flags[8];
-};
-
-_Static_assert(sizeof(struct driver_chunk_properties) == 32, "the driver's layout");
-
 enum driver_result_value {
     DRIVER_SUCCESS = 0,
     DRIVER_INVALID_VALUE = 1,
@@ -124,8 +114,7 @@ enum driver_flag {
     DRIVER_CAPTURE_RELAXED = 2, /* for capture_exchange: no capture forbids this thread anything */
     DRIVER_IPC_LAZY_PEER_ACCESS = 1,
     DRIVER_LOCATION_DEVICE = 1,
-    DRIVER_ACCESS_READ_WRITE = 3,
-    DRIVER_CHUNK_PINNED = 1
+    DRIVER_ACCESS_READ_WRITE = 3
 };
 
 /* Rows of equal length at equal distances, from and to any memory. */
@@ -187,13 +176,11 @@ _Static_assert(sizeof(struct driver_copy_3d) == 200, "the driver's layout");
     F(pointer_attributes, "cuPointerGetAttributes", unsigned count, const int *attributes, \
       void **values, driver_ptr pointer) \
     F(mem_alloc, "cuMemAlloc", driver_ptr *pointer, size_t bytes) \
-    F(mem_alloc_managed, "cuMemAllocManaged", driver_ptr *pointer, size_t bytes, unsigned flags) \
     F(mem_free, "cuMemFree", driver_ptr pointer) \
     F(mem_host_alloc, "cuMemHostAlloc", void **pointer, size_t bytes, unsigned flags) \
     F(mem_host_free, "cuMemFreeHost", void *pointer) \
     F(host_pin, "cuMemHostRegister", void *pointer, size_t bytes, unsigned flags) \
     F(host_unpin, "cuMemHostUnregister", void *pointer) \
-    F(copy, "cuMemcpy", driver_ptr to, driver_ptr from, size_t bytes) \
     F(copy_async, "cuMemcpyAsync", driver_ptr to, driver_ptr from, size_t bytes, \
       driver_stream stream) \
     F(copy_2d_async, "cuMemcpy2DAsync", const struct driver_copy_2d *copy, driver_stream stream) \
@@ -212,9 +199,6 @@ _Static_assert(sizeof(struct driver_copy_3d) == 200, "the driver's layout");
 
 /* Null where the driver has them not. */
 #define DRIVER_OPTIONAL_FUNCTIONS(F) \
-    F(primary_reset, "cuDevicePrimaryCtxReset", driver_device device) \
-    F(chunk_create, "cuMemCreate", driver_chunk *chunk, size_t bytes, \
-      const struct driver_chunk_properties *properties, uint64_t flags) \
     F(chunk_retain, "cuMemRetainAllocationHandle", driver_chunk *chunk, void *address) \
     F(chunk_release, "cuMemRelease", driver_chunk chunk) \
     F(chunk_export, "cuMemExportToShareableHandle", void *handle, driver_chunk chunk, \

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "common/memory/copier.h"
+#include "test/fake/cuda_calls.h"
 
 enum { BATCHES = 7, TURNS_MOST = 2000 };
 static const double batch_s = 5e-3;
@@ -83,7 +84,7 @@ static void memory_begin(void)
             must(DRIVER_OUT_OF_MEMORY, "malloc");
         memset(memory[PAGEABLE][i], 1, largest);
         memset(memory[PINNED][i], 1, largest);
-        must(driver.copy(pointer, address(memory[PINNED][i]), largest), "cuMemcpy");
+        must(cuda_copy(pointer, address(memory[PINNED][i]), largest), "cuMemcpy");
     }
 }
 
@@ -97,14 +98,14 @@ static void fill(enum place place, size_t size)
     unsigned char *bytes = malloc(size);
     for (size_t i = 0; i < size; i++)
         bytes[i] = byte_of(i, size, rank);
-    must(driver.copy(address(memory[place][0]), address(bytes), size), "cuMemcpy");
+    must(cuda_copy(address(memory[place][0]), address(bytes), size), "cuMemcpy");
     free(bytes);
 }
 
 static void look(enum place place, size_t size)
 {
     unsigned char *bytes = malloc(size);
-    must(driver.copy(address(bytes), address(memory[place][1]), size), "cuMemcpy");
+    must(cuda_copy(address(bytes), address(memory[place][1]), size), "cuMemcpy");
     for (size_t i = 0; i < size; i++)
         if (bytes[i] != byte_of(i, size, 1 - rank)) {
             fprintf(stderr, "device_messages: rank %d: byte %zu of %zu is wrong\n", rank, i, size);

@@ -26,6 +26,7 @@
 
 #include "test/bench/device_ring.h"
 #include "test/bench/median.h"
+#include "test/fake/cuda_calls.h"
 
 extern const unsigned char device_ring_image[];
 extern const size_t device_ring_image_bytes;
@@ -182,7 +183,7 @@ static void memory_begin(void)
     uint64_t *words = calloc(1, user_bytes());
     for (uint64_t i = 0; words && i < user_bytes() / sizeof(*words); i++)
         words[i] = self == SENDER ? word_of(i) : 0;
-    must(words ? driver.copy(user, address(words), user_bytes()) : DRIVER_OUT_OF_MEMORY, "a copy");
+    must(words ? cuda_copy(user, address(words), user_bytes()) : DRIVER_OUT_OF_MEMORY, "a copy");
     free(words);
     must(driver.ipc_export(&shared->handles[self], areas[self]), "cuIpcGetMemHandle");
     together();
@@ -193,7 +194,7 @@ static void memory_begin(void)
 static void lines_clear(void)
 {
     static const unsigned char zeros[2 * LINES_BYTES];
-    must(driver.copy(areas[self] + RING_BYTES, address(zeros), sizeof(zeros)), "a copy");
+    must(cuda_copy(areas[self] + RING_BYTES, address(zeros), sizeof(zeros)), "a copy");
     if (self == RECEIVER)
         memset(host_area + RING_BYTES, 0, sizeof(zeros));
 }
@@ -229,7 +230,7 @@ static double kernel_run(struct ring_job *job, uint64_t *least)
          "cuLaunchKernel");
     must(driver.stream_synchronize(stream), "the kernel");
     double taken = now_s() - begun;
-    must(driver.copy(address(each), moved, sizeof(each)), "a copy");
+    must(cuda_copy(address(each), moved, sizeof(each)), "a copy");
     *least = each[0];
     for (uint32_t i = 1; i < job->blocks; i++)
         *least = each[i] < *least ? each[i] : *least;
@@ -273,10 +274,10 @@ static void bytes_check(const struct step *step, uint64_t count)
     size_t bytes = step->blocks * count * step->chunk_bytes;
     uint64_t *words = calloc(1, bytes);
     if (self == RECEIVER && words)
-        must(driver.copy(user, address(words), bytes), "a copy");
+        must(cuda_copy(user, address(words), bytes), "a copy");
     both_run(step, count);
     if (self == RECEIVER && words)
-        must(driver.copy(address(words), user, bytes), "a copy");
+        must(cuda_copy(address(words), user, bytes), "a copy");
     for (size_t i = 0; self == RECEIVER && words && i < bytes / sizeof(*words); i++)
         if (words[i] != word_of(i))
             ended(1, "bytes are wrong that came through the ring", "");

@@ -40,6 +40,7 @@
 #include <unistd.h>
 
 #include "common/memory/driver.h"
+#include "test/fake/cuda_calls.h"
 
 #define API           __attribute__((visibility("default")))
 #define DEVICES_MAX   8

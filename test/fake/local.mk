@@ -6,8 +6,9 @@
 check_DATA += test/fake/libcuda.so.1 test/fake/kernels
 CLEANFILES += test/fake/libcuda.so.1 test/fake/kernels
 EXTRA_DIST += test/fake/cuda.c
+noinst_HEADERS += test/fake/cuda_calls.h
 test/fake/libcuda.so.1: test/fake/cuda.c common/memory/driver.h common/memory/pack.h \
-		test/bench/device_ring.h
+		test/bench/device_ring.h test/fake/cuda_calls.h
 	$(AM_V_CC)$(MKDIR_P) test/fake && $(CC) $(MULTILANE_CPPFLAGS) $(CPPFLAGS) $(MULTILANE_CFLAGS) $(CFLAGS) -fPIC -shared \
 		-Wl,-soname,libcuda.so.1 $(MULTILANE_LDFLAGS) $(LDFLAGS) -o $@ $(srcdir)/test/fake/cuda.c -lpthread
 # Device code as that stand-in knows it: the name of the file is pml_multilane_device_code.

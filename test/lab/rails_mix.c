@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "common/memory/driver.h"
+#include "test/fake/cuda_calls.h"
 
 enum { THREADS_MOST = 16, MESSAGES = 6, TAGS = 2, REPORTED_MOST = 20, PAUSE_EVERY = 10 };
 
@@ -147,7 +148,7 @@ static void memory_free(unsigned char *bytes)
 static void copy(unsigned char *to, const unsigned char *from, int size)
 {
     if (size > 0)
-        must(driver.copy((driver_ptr) (uintptr_t) to, (driver_ptr) (uintptr_t) from, (size_t) size),
+        must(cuda_copy((driver_ptr) (uintptr_t) to, (driver_ptr) (uintptr_t) from, (size_t) size),
              "cuMemcpy");
 }
 

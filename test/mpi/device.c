@@ -22,6 +22,7 @@
 #include "common/memory/driver.h"
 #include "common/model/protocol.h"
 #include "multilane/measure.h"
+#include "test/fake/cuda_calls.h"
 
 static int rank, ranks, failures, size_given;
 
@@ -62,9 +63,9 @@ static void chunk_map(driver_ptr at, size_t size)
     struct driver_access access = {{DRIVER_LOCATION_DEVICE, 0}, DRIVER_ACCESS_READ_WRITE};
     driver_chunk chunk;
     /* Where there is no fabric the driver may refuse what could go over one. */
-    if (driver.chunk_create(&chunk, size, &properties, 0) != DRIVER_SUCCESS) {
+    if (cuda_chunk_create(&chunk, size, &properties) != DRIVER_SUCCESS) {
         properties.handle_types = DRIVER_HANDLE_FD;
-        must(driver.chunk_create(&chunk, size, &properties, 0), "cuMemCreate");
+        must(cuda_chunk_create(&chunk, size, &properties), "cuMemCreate");
     }
     must(driver.range_map(at, size, 0, chunk, 0), "cuMemMap");
     must(driver.chunk_release(chunk), "cuMemRelease");
@@ -107,7 +108,7 @@ static unsigned char *memory_new(enum kind kind, size_t size)
         must(driver.mem_alloc(&address, size), "cuMemAlloc");
         return (unsigned char *) (uintptr_t) address;
     case MANAGED:
-        must(driver.mem_alloc_managed(&address, size, 1), "cuMemAllocManaged");
+        must(cuda_alloc_managed(&address, size), "cuMemAllocManaged");
         return (unsigned char *) (uintptr_t) address;
     case MAPPED:
         return mapped_new();
@@ -143,7 +144,7 @@ static void memory_write(unsigned char *to, const unsigned char *from, size_t si
     void *values[] = {&context};
     if (!size)
         return;
-    must(driver.copy(at, (driver_ptr) (uintptr_t) from, size), "cuMemcpy");
+    must(cuda_copy(at, (driver_ptr) (uintptr_t) from, size), "cuMemcpy");
     /* In a context that is gone a driver may say nothing of it. */
     if (driver.pointer_attributes(1, attribute, values, at) == DRIVER_SUCCESS && !context)
         must(driver.stream_synchronize(NULL), "cuStreamSynchronize");
@@ -701,7 +702,7 @@ static void halo(enum kind kind, size_t apart, int chunks)
 static void chapter_halo(void)
 {
     halo(DEVICE, 80000, 1);
-    if (driver.chunk_create) {
+    if (driver.range_map) {
         halo(MAPPED, 2000, 1); /* all in the first chunk */
         halo(MAPPED, 4000, 2);
     }
@@ -1126,7 +1127,7 @@ static void chapter_mapped(void)
 {
     static const size_t lengths[] = {100, 300000, 1500000};
     long all = 0, opened = imports_now();
-    if (!driver.chunk_create) {
+    if (!driver.range_map) {
         printf("device: the driver has no mapped memory\n");
         return;
     }
@@ -1650,7 +1651,7 @@ static void device_begin(void);
 static void chapter_reset(void)
 {
     int devices = 0;
-    if (!driver.primary_reset || !has_partner())
+    if (!has_partner())
         return;
     must(driver.device_count(&devices), "cuDeviceGetCount");
     for (int turn = 0; turn < 3; turn++) {
@@ -1660,7 +1661,7 @@ static void chapter_reset(void)
         memory_new(DEVICE, 1000); /* is never freed */
         MPI_Barrier(MPI_COMM_WORLD);
         for (int device = 0; device < devices; device++)
-            must(driver.primary_reset(device), "cuDevicePrimaryCtxReset");
+            must(cuda_reset(device), "cuDevicePrimaryCtxReset");
         if (turn < 2) /* and at last Open MPI ends after them */
             device_begin();
     }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/memory/driver.h"
+#include "test/fake/cuda_calls.h"
 #include "test/mpi/suite.h"
 
 /* Before Open MPI 5.0 persistent collectives are an extension, with names of its own. */
@@ -52,7 +53,7 @@ static void device_free(void *bytes)
 
 static void copy(void *to, const void *from, size_t size)
 {
-    must(driver.copy((driver_ptr) (uintptr_t) to, (driver_ptr) (uintptr_t) from, size), "cuMemcpy");
+    must(cuda_copy((driver_ptr) (uintptr_t) to, (driver_ptr) (uintptr_t) from, size), "cuMemcpy");
 }
 
 /* --- what the calls of one round share --- */

@@ -15,6 +15,7 @@
 #include "common/memory/kernels.h"
 #include "common/memory/packer.h"
 #include "common/memory/host_only.h"
+#include "test/fake/cuda_calls.h"
 
 static driver_ptr ptr(const void *address)
 {
@@ -95,7 +96,7 @@ static void every_kind_is_told(void)
     struct memory memory;
     driver_context context = device_begin(1);
     driver_ptr device = device_alloc(10000);
-    driver.mem_alloc_managed(&managed, 100, 1);
+    cuda_alloc_managed(&managed, 100);
     driver.mem_host_alloc(&pinned, 100, 0);
     memory_ask(address(device + 9999), &memory);
     CHECK(memory.kind == MEMORY_DEVICE, "%d", memory.kind);
@@ -315,7 +316,7 @@ static void a_mark_is_reached_after_the_copy(void)
     unsigned char *pinned = copier_pin(copier, 100, &result);
     CHECK(pinned, "%s", words(result));
     memset(pinned, 0, 100);
-    driver.copy(device, ptr(pattern), sizeof(pattern));
+    cuda_copy(device, ptr(pattern), sizeof(pattern));
     copier_copy(copier, COPY_TO_HOST, ptr(pinned), device, sizeof(pattern));
     copier_event_record(copier, COPY_TO_HOST, &event);
     while ((result = copier_event_test(event)) == DRIVER_NOT_READY)
@@ -427,7 +428,7 @@ static void contexts_come_and_go(void)
         struct copier *copier = copier_of_device(0, &result);
         CHECK(copier && !copier_is_gone(copier), "context %d: %s", reset, words(result));
         CHECK(copier == copier_of_device(0, &result), "context %d has two copiers", reset);
-        driver.primary_reset(0);
+        cuda_reset(0);
         CHECK(copier && !copier_is_alive(copier), "context %d is still there", reset);
     }
     copiers_close();
@@ -495,11 +496,11 @@ static void the_stand_in_maps_one_chunk_at_a_place(void)
     device_begin(0);
     CHECK(driver.range_reserve(&start, BYTES, 3, 0, 0) == DRIVER_INVALID_VALUE, "alignment 3");
     driver.range_reserve(&start, BYTES, 0, 0, 0);
-    driver.chunk_create(&first, BYTES, &properties, 0);
+    cuda_chunk_create(&first, BYTES, &properties);
     CHECK(driver.range_map(start, BYTES, 0, first, 0) == DRIVER_SUCCESS, "not mapped");
     CHECK(driver.chunk_retain(&held, address(start + 1)) == DRIVER_SUCCESS && held == first,
           "another handle than it was mapped by");
-    driver.chunk_create(&second, BYTES, &properties, 0);
+    cuda_chunk_create(&second, BYTES, &properties);
     CHECK(second != held, "a handle that is held was given out");
     CHECK(driver.range_map(start, BYTES, 0, second, 0) == DRIVER_INVALID_VALUE, "mapped twice");
     driver.range_unmap(start, BYTES);
@@ -569,7 +570,7 @@ static void shape_check(const struct shape *shape, struct copier *copier, size_t
     driver_result result;
     for (size_t i = 0; i < size; i++)
         wanted[i] = host[i] = (unsigned char) (i * 7 + i / 251);
-    driver.copy(device, ptr(host), size);
+    cuda_copy(device, ptr(host), size);
     result = packer_copy(copier, COPY_TO_HOST, &shape->layout, from, bytes, packed);
     CHECK(result == DRIVER_SUCCESS, "%s", words(result));
     result = copier_wait(copier, COPY_TO_HOST);
@@ -586,7 +587,7 @@ static void shape_check(const struct shape *shape, struct copier *copier, size_t
     packer_copy(copier, COPY_TO_DEVICE, &shape->layout, from, bytes, packed);
     result = copier_wait(copier, COPY_TO_DEVICE);
     CHECK(result == DRIVER_SUCCESS, "%s", words(result));
-    driver.copy(ptr(host), device, size);
+    cuda_copy(ptr(host), device, size);
     for (size_t i = 0; i < size; i++)
         if (host[i] != wanted[i]) {
             CHECK(false, "byte %zu of the memory, %zu from %zu unpacked", i, bytes, from);

@@ -11,6 +11,7 @@
 
 #include "btl/verbs/dmabuf.h"
 #include "check.h"
+#include "test/fake/cuda_calls.h"
 
 /* --- a device -----------------------------------------------------------------------------------
  */
@@ -284,7 +285,7 @@ static void what_has_no_dmabuf_is_refused(void)
 {
     driver_ptr managed = 0;
     begin();
-    driver.mem_alloc_managed(&managed, 100, 1);
+    cuda_alloc_managed(&managed, 100);
     CHECK(!registered(managed, 100) && strstr(why, "managed"), "%s", why);
     driver_ptr start = memory_new(100);
     CHECK(!registered(start + 50, 100) && strstr(why, "outside"), "%s", why);
