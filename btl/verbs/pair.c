@@ -126,8 +126,8 @@ bool verbs_pair_connect(verbs_peer_t *peer, const struct verbs_end *other)
             other->port.mtu < (uint32_t) module->mtu ? (enum ibv_mtu) other->port.mtu : module->mtu,
         .dest_qp_num = other->qpn,
         .rq_psn = other->psn,
-        .pkey_index =
-            module->pkey_index, /* another one than when it was made, if that has changed */
+        /* Another one than when it was made, if that has changed. */
+        .pkey_index = module->pkey_index,
         .max_dest_rd_atomic = (uint8_t) module->read_depth,
         .min_rnr_timer = RECEIVER_NOT_READY_CODE,
     };
@@ -135,9 +135,9 @@ bool verbs_pair_connect(verbs_peer_t *peer, const struct verbs_end *other)
     verbs_returns_begin(peer);
     verbs_path_fill(module, &other->port.address, &attributes.ah_attr);
     if (ibv_modify_qp(peer->qp, &attributes,
-                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER | IBV_QP_PKEY_INDEX) !=
-        0)
+                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_AV | IBV_QP_PATH_MTU |
+                          IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+                          IBV_QP_MIN_RNR_TIMER) != 0)
         return false;
     attributes = (struct ibv_qp_attr){
         .qp_state = IBV_QPS_RTS,
