@@ -11,7 +11,7 @@ staged-tcp|several-lanes|kernels.@(shm|fail|no-file)|ipc-refused|collective|in-p
 collectives.@(operations|groups|neighbours|under-way|packed|session|fail|ob1)|other-device.hip|window|mapped-fd|
 copies-fail.self,shm|lost.self,shm,cuda|reset.self,shm,cuda|freed|explain|shared|measured.@(lanes|refused)|gpu|gpu.*|gpu-command-alone|
 no-driver|collectives-off|old-driver|ompi_info)' \
-    'asan=cuda.@(ipc.@(truncate|probe|reuse|many|order|self*|ends)|staged.@(truncate|many|order|lost-fail|self-long)|
+    'asan=cuda.@(ipc.@(truncate|probe|reuse|many|order|self*|ends)|staged.@(truncate|many|order|held|lost-fail|self-long)|
 staged-tcp|several-lanes|kernels.@(shm|many|other-code|fail|no-file)|no-ipc|late-copies.ipc.many|capture.ipc|halo|
 ipc-own-device-many|ipc-refused*|ipc-one-many|no-pinned|collective|in-place|
 collectives.@(operations|under-way|neighbouring-images|packed|late-copies|fail)|other-device.hip|window|
