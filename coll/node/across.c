@@ -203,7 +203,7 @@ int across_bcast(void *buffer, compat_count count, ompi_datatype_t *type, int ro
     if (status == OMPI_SUCCESS)
         status = leaders_tell(levels, image.bytes, bytes, root_node, is_told_first, by_chain);
     status = settled(levels, status);
-    if (OPAL_UNLIKELY(status != OMPI_SUCCESS && levels->leaders))
+    if (OPAL_UNLIKELY(status != OMPI_SUCCESS && levels->leaders && by_chain))
         image.allocated = NULL; /* what was expected may come yet: see chain_break */
     if (!is_root)
         return image_unpack(&image, buffer, (size_t) count, type, status);

@@ -227,13 +227,13 @@ static inline bool turn_is_full(struct turns *turns, const _Atomic uint32_t **wo
     return turn_all_arrived(turns, turns->turn, word, seen);
 }
 
-/* Who has arrived at it has left the one that used the slot of the turn under way, */
+/* The turn at which a process has left the one that used the slot of the turn under way. */
 static inline uint32_t turn_to_give(const struct turns *turns)
 {
     return turns->turn - TURN_SLOTS + 1;
 }
 
-/* and at this one the one that used the result. */
+/* The same of the result. */
 static inline uint32_t turn_to_tell(const struct turns *turns)
 {
     return turns->turn - (turns->is_short ? TURN_SHORTS : TURN_RESULTS) + 1;

@@ -74,11 +74,17 @@ void node_wake(const node_module_t *node)
             found.commons.wake(node->parts[rank]);
 }
 
+/* What looks have found of the others. */
+struct findings {
+    _Atomic uint32_t looks_beyond; /* so many times beyond a turn whose result is not there */
+    _Atomic bool differ;           /* they call other operations */
+};
+
 struct awaited {
     const node_module_t *node;
-    uint32_t turn;
-    bool is_result;            /* of the turn under way */
-    _Atomic uint32_t *without; /* so many looks have found others beyond it, and no result */
+    uint32_t turn;  /* at which the others have to have arrived */
+    bool is_result; /* of the turn under way */
+    struct findings *findings;
 };
 
 /* The first that has not arrived at the turn that is waited for. Another thread may ask. */
@@ -107,18 +113,28 @@ static bool others_have_passed(const struct awaited *awaited)
     const struct turns *turns = &awaited->node->turns;
     for (uint32_t rank = 0; awaited->is_result && rank < turns->ranks; rank++)
         if (rank != awaited->node->me && turn_has_come(turns, rank, turns->turn + 1))
-            return atomic_fetch_add_explicit(awaited->without, 1, memory_order_relaxed) > 0;
+            return atomic_fetch_add_explicit(&awaited->findings->looks_beyond, 1,
+                                             memory_order_relaxed) > 0;
     return false;
+}
+
+static bool others_differ(const struct awaited *awaited)
+{
+    const struct turns *turns = &awaited->node->turns;
+    uint32_t call;
+    bool differ = turn_stranger(turns, &call) < turns->ranks || others_have_passed(awaited);
+    if (OPAL_UNLIKELY(differ))
+        atomic_store_explicit(&awaited->findings->differ, true, memory_order_relaxed);
+    return differ;
 }
 
 static int look(const void *with)
 {
     const struct awaited *awaited = with;
     const node_module_t *node = awaited->node;
-    uint32_t call;
     if (atomic_load_explicit(&node->turns.area->failed, memory_order_relaxed))
         return COMPAT_ERR_PROC_FAILED;
-    if (turn_stranger(&node->turns, &call) < node->turns.ranks || others_have_passed(awaited))
+    if (others_differ(awaited))
         return MPI_ERR_OTHER;
     for (uint32_t rank = 0; rank < node->turns.ranks; rank++)
         if (rank != node->me && !turn_is_there(&node->turns, rank) &&
@@ -129,12 +145,11 @@ static int look(const void *with)
 
 typedef bool (*is_over_fn)(struct turns *turns, const _Atomic uint32_t **word, uint32_t *seen);
 
-/* `turn`: at which the others have to arrive. */
 static int wait_until(node_module_t *node, is_over_fn is_over, uint32_t turn, int tag)
 {
     struct turns *turns = &node->turns;
-    _Atomic uint32_t without = 0;
-    const struct awaited awaited = {node, turn, is_over == turn_has_result, &without};
+    struct findings findings = {0, false};
+    const struct awaited awaited = {node, turn, is_over == turn_has_result, &findings};
     struct multilane_wait wait = {
         .comm = node->entry.comm, .tag = tag, .look = look, .missing = missing, .with = &awaited};
     int status = OMPI_SUCCESS;
@@ -147,7 +162,9 @@ static int wait_until(node_module_t *node, is_over_fn is_over, uint32_t turn, in
     atomic_fetch_sub_explicit(&turns->area->sleepers, 1, memory_order_relaxed);
     if (OPAL_LIKELY(status == OMPI_SUCCESS))
         return OMPI_SUCCESS;
-    return node_fail(node, status == MPI_ERR_OTHER ? node_calls_differ(node) : status);
+    if (atomic_load_explicit(&findings.differ, memory_order_relaxed))
+        (void) node_calls_differ(node);
+    return node_fail(node, status);
 }
 
 int node_wait_to_give(node_module_t *node, int tag)

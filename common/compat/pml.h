@@ -219,6 +219,13 @@ static inline bool compat_mpi_has_begun(void)
     return ompi_mpi_state != OMPI_MPI_STATE_INIT_STARTED;
 }
 
+/* Is MPI there by sessions alone? */
+static inline bool compat_mpi_is_of_sessions(void)
+{
+    return ompi_mpi_state == OMPI_MPI_STATE_NOT_INITIALIZED ||
+           ompi_mpi_state == OMPI_MPI_STATE_FINALIZE_COMPLETED;
+}
+
 /* In MPI_Finalize? */
 static inline bool compat_mpi_is_finalizing(void)
 {

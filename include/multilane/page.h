@@ -35,7 +35,7 @@
 #define PAGE_ANY           (-1) /* a source, or a tag */
 #define PAGE_ANY_RANK      UINT32_MAX
 #define PAGE_STARTED       1u         /* flags of the page: MPI_Init is over */
-#define PAGE_HAS_THREADS   2u         /* MPI_THREAD_MULTIPLE */
+#define PAGE_HAS_THREADS   2u         /* threads of the program may call MPI */
 #define PAGE_WAIT_FINALIZE UINT64_MAX /* the number of the wait in MPI_Finalize */
 #define PAGE_PEER_LOST     1u
 #define PAGE_PEER_BLOCKED  2u /* its credit is used up: what is sent to it waits */

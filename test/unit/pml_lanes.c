@@ -105,6 +105,23 @@ static void a_late_lane_is_used_from_then_on(void)
     CHECK(peer->class == peer_over(3)->class, "a plan of its own for equal lanes");
 }
 
+/* It could not take what the first one returns, and when it is the last one left all would wait for
+ * it. */
+static void a_late_lane_that_is_too_short_carries_nothing(void)
+{
+    const uint32_t moves = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_GET | MCA_BTL_FLAGS_PUT;
+    struct peer *peer = peer_over(1);
+    mca_btl_base_module_t *shorter = standin_btl("tcp", 10000);
+    peer->lanes[0].returns = true;
+    shorter->btl_max_send_size = rails[0]->btl_max_send_size / 2;
+    shorter->btl_flags |= moves;
+    standin_reach(peer, shorter);
+    struct lane *late = peer_late_lane(peer, shorter);
+    CHECK(late && !(late->flags & moves), "it carries by %x", late ? late->flags & moves : 0);
+    CHECK(large_route(peer)->lane_count == 1, "%d lanes", large_route(peer)->lane_count);
+    peer->lanes[0].returns = false;
+}
+
 static void a_lost_lane_is_not_planned_with_until_it_returns(void)
 {
     struct peer *peer = peer_over(7), *other = peer_over(7);
@@ -152,6 +169,21 @@ static void a_drained_lane_is_used_no_longer_than_it_must(void)
     CHECK(lane_leave_out(&peer->lanes[1], LANE_OUT_DOWN, false) && lane_is_lost(&peer->lanes[0]),
           "another lane is back, and the drained one carries on");
     CHECK(lane_leave_out(&peer->lanes[0], LANE_OUT_DRAINED, false), "it is used again");
+    parameters.lane_attr = NULL;
+}
+
+static void a_lane_that_is_back_is_used_beside_one_that_must_stay(void)
+{
+    parameters.lane_attr = "sock:use=rndv";
+    struct peer *peer = peer_over(1);
+    standin_reach(peer, standin_btl("sock", 10000));
+    CHECK(peer_take_lanes(peer) && peer_lane_count(peer) == 2, "a second lane");
+    CHECK(large_route(peer)->lane_count == 2, "%d lanes", large_route(peer)->lane_count);
+    (void) lane_leave_out(&peer->lanes[0], LANE_OUT_DRAINED, true);
+    (void) lane_leave_out(&peer->lanes[1], LANE_OUT_DOWN, true);
+    CHECK(lane_leave_out(&peer->lanes[1], LANE_OUT_DOWN, false) && !lane_is_lost(&peer->lanes[0]),
+          "both carry");
+    CHECK(large_route(peer)->lane_count == 2, "%d lanes", large_route(peer)->lane_count);
     parameters.lane_attr = NULL;
 }
 
@@ -268,6 +300,9 @@ int main(void)
     the_worse_of_both_ends_counts();
     synchronous_sends_have_plans_of_their_own();
     what_cannot_be_is_named_once();
+    /* These add lanes that the others do not expect. */
+    a_late_lane_that_is_too_short_carries_nothing();
     a_drained_lane_is_used_no_longer_than_it_must();
+    a_lane_that_is_back_is_used_beside_one_that_must_stay();
     return check_end();
 }

@@ -523,6 +523,7 @@ bool lane_leave_out(struct lane *lane, enum lane_cause cause, bool is_out)
     if (!carries && refused) { /* what is left makes no plan */
         refused_set(peer, refused, true);
         lanes_mark_lost(peer);
+        carries = !is_out && has_lane(peer) && peer_plan(peer);
     }
     plan_change_end(peer, before);
     return carries;

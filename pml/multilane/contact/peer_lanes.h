@@ -71,9 +71,9 @@ static inline void peer_check_network(struct peer *peer, size_t size)
  * may be new. Null: the BML does not know it. No lock is held. */
 struct lane *peer_late_lane(struct peer *peer, const mca_btl_base_module_t *btl);
 
-/* Plans without the lane for that cause, or with it again, for later messages: but where no other
- * lane is left, one that is not down goes on. False: no lane to this peer is left. No lock is held.
- */
+/* Plans without the lane for that cause, or with it again, for later messages. One that is not down
+ * goes on where no other lane is left, or the others make no plan. False: no other lane carries. No
+ * lock is held. */
 bool lane_leave_out(struct lane *lane, enum lane_cause cause, bool is_out);
 
 /* Removes all lanes; the peer must be contacted again. */

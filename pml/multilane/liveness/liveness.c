@@ -94,6 +94,7 @@ bool liveness_answered(struct peer *peer, struct lane *lane, const struct wire_a
     bool good = (int32_t) (liveness->ask - answer->number) >= 0;
     if (good && !liveness->lost) {
         liveness->alive_ns = active_time_ns();
+        liveness->has_parted = false;
         if (lane)
             lane_answered(liveness, lane, answer->number);
     }

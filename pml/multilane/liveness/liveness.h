@@ -28,6 +28,7 @@ struct liveness {
     uint64_t asked_ns;    /* when it was asked */
     uint64_t alive_ns;    /* when the peer answered last */
     uint64_t waited_ns;   /* when it was first asked since */
+    bool has_parted;      /* it has disconnected, and did not answer: tried seldom */
     _Atomic bool watched; /* in watch.c's list */
     struct liveness *next_watched;
 };

@@ -250,11 +250,12 @@ static void look_lane(struct liveness *liveness, struct lane *lane, struct look 
     /* Also where only silent lanes are left, or none: they may never come back. */
     if (lane_state(lane) == LANE_BROKEN && lane->returns) {
         look->keep = true;
-        if (look->now - mine->fence_sent_ns >= FENCE_NS) {
+        uint64_t pause_ns = liveness->has_parted ? lost_ns() : 0;
+        if (look->now - mine->fence_sent_ns >= (pause_ns ? pause_ns : FENCE_NS)) {
             mine->fence_sent_ns = look->now;
             look->fence_lanes |= UINT32_C(1) << lane->index;
         }
-        if (look->now - mine->asked_ns >= renew_after_ns(lane)) {
+        if (look->now - mine->asked_ns >= (pause_ns ? pause_ns : renew_after_ns(lane))) {
             mine->asked_ns = look->now;
             look->renew_lanes |= UINT32_C(1) << lane->index;
         }
@@ -356,6 +357,7 @@ static void look_waits_on(struct liveness *liveness, uint64_t now)
 {
     OPAL_THREAD_LOCK(&liveness->lock);
     liveness->waited_ns = now;
+    liveness->has_parted = true;
     OPAL_THREAD_UNLOCK(&liveness->lock);
 }
 

@@ -187,7 +187,7 @@ static void plan_as_known(struct peer_class *class, enum class_buffer buffer,
     OPAL_THREAD_UNLOCK(&learning_lock);
     atomic_store_explicit(&class->learned[buffer], &learning->model, memory_order_release);
     bool changes = plan_again(class, buffer, stay);
-    /* Only then: their own plans know no `stay`, and would change with each small difference. */
+    /* Else not: their own plans know no `stay`, and would change with each small difference. */
     if (changes || stay == 1)
         followers_plan(class, buffer);
 }

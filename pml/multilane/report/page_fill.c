@@ -213,8 +213,6 @@ static bool wait_names(const struct peer *peer)
 static void peer_add(struct peer *peer, bool is_first)
 {
     struct page_peer *row = &own_page->peers[own_page->peer_count];
-    if (own_page->peer_count == PAGE_PEERS)
-        return;
     peer_fill(peer, row);
     if (is_first || row->sent || row->received)
         own_page->peer_count++;
@@ -230,12 +228,19 @@ static bool is_first(const struct peer *peer)
 static void peers_fill_some(bool wants_first)
 {
     for (struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer)) {
-        if (is_first(peer) != wants_first)
-            continue;
-        peer_add(peer, wants_first);
+        if (own_page->peer_count == PAGE_PEERS)
+            return;
+        if (is_first(peer) == wants_first)
+            peer_add(peer, wants_first);
+    }
+}
+
+/* Also of peers that have no row. */
+static void troubles_fill(void)
+{
+    for (struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer))
         for (int i = 0; i < peer_lane_count(peer); i++)
             trouble_add(peer, &peer->lanes[i]);
-    }
 }
 
 static void peers_fill(void)
@@ -243,6 +248,7 @@ static void peers_fill(void)
     own_page->peer_count = own_page->trouble_count = 0;
     peers_fill_some(true);
     peers_fill_some(false);
+    troubles_fill();
 }
 
 /* --- lanes ------------------------------------------------------------------------------------ */
@@ -423,11 +429,12 @@ static void messages_fill(void)
     multilane_unlock();
 }
 
-/* The program's: with MPI_Session_init only Open MPI's own flag says so, which the progress thread
- * sets as well. */
+/* The program's: of sessions only Open MPI's own flag says so, which the progress thread sets as
+ * well, and for MPI_Init with other levels, too. */
 static bool may_have_threads(void)
 {
-    return ompi_mpi_thread_multiple || (opal_using_threads() && !work_is_counted);
+    return ompi_mpi_thread_multiple ||
+           (compat_mpi_is_of_sessions() && opal_using_threads() && !work_is_counted);
 }
 
 void page_fill(uint64_t now)

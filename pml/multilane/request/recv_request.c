@@ -435,16 +435,21 @@ void recv_request_acknowledge(struct recv_request *request, struct lane *lane)
 
 bool recv_request_can_answer(struct recv_request *request)
 {
+    struct peer *peer = recv_request_peer(request);
+    struct wire_handle handle;
     if (handle_is_set(request->handle))
         return true;
-    if (OPAL_UNLIKELY(handle_acquire(&multilane.handles, HANDLE_RECEIVE, request,
-                                     &request->handle) != OMPI_SUCCESS)) {
-        inbound_refuse_sender(recv_request_peer(request), request->sender);
+    if (OPAL_UNLIKELY(handle_acquire(&multilane.handles, HANDLE_RECEIVE, request, &handle) !=
+                      OMPI_SUCCESS)) {
+        inbound_refuse_sender(peer, request->sender);
         recv_request_fail(request, MPI_ERR_NO_MEM);
         return false;
     }
-    if (OPAL_UNLIKELY(peer_is_lost(recv_request_peer(request)))) { /* lost_end may have looked */
-        recv_request_lost(request, request->handle);
+    OPAL_THREAD_LOCK(&request->lock); /* recv_request_close */
+    request->handle = handle;
+    OPAL_THREAD_UNLOCK(&request->lock);
+    if (OPAL_UNLIKELY(peer_is_lost(peer))) { /* lost_end may have looked before */
+        recv_request_lost(request, handle);
         return false;
     }
     return true;
@@ -456,7 +461,10 @@ void recv_request_send_rtr(struct recv_request *request, struct lane *lane, uint
     struct peer *peer = recv_request_peer(request);
     struct wire_rtr rtr = {.sender = request->sender, .size = request->wanted, .method = method};
     /* With a handle a lost peer may end it, in another thread: all else was read before. */
-    if (OPAL_UNLIKELY(!recv_request_can_answer(request)))
+    /* One that both ends copy holds its bytes: without its handle it is lost, and ends when it lets
+     * go of them. */
+    if (OPAL_UNLIKELY(request->is_shared ? !handle_is_set(request->handle)
+                                         : !recv_request_can_answer(request)))
         return;
     rtr.receiver = request->handle;
     if (key)

@@ -183,8 +183,8 @@ bool recv_request_is_right(struct recv_request *request, struct lane *lane);
 void recv_request_ask(struct recv_request *request);
 /* The same on a given lane, which must not be overtaken. */
 void recv_request_ask_on(struct recv_request *request, struct lane *lane);
-/* Makes the handle by which the sender answers. False: no memory; the receive has ended with an
- * error, and the sender knows it. */
+/* Makes the handle by which the sender answers. False: the receive has ended with an error; there
+ * is no memory, which the sender is told, or it is lost. */
 bool recv_request_can_answer(struct recv_request *request);
 /* Sends an RTR. The receive may have ended as for recv_request_can_answer. */
 void recv_request_send_rtr(struct recv_request *request, struct lane *lane, uint32_t method,
