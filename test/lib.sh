@@ -315,7 +315,8 @@ is_wanted() {
         $1 == *.build || $1 == *.root ]]
 }
 
-# check NAME COMMAND...: a test that passes if the command ends with 0, and is skipped if it ends with 77. What it prints is shown only
+# check NAME COMMAND...: a test that passes if the command ends with 0, and is skipped if it ends with 77 and
+# a line that begins with "skip" says why. What it prints is shown only
 # if it fails, and again at the end of test/all. There a second try may pass: a fault that shows once in many runs
 # is then `unsteady`, is named at the end and does not stop the run. After $unsteady_max of them, or failures, none is
 # tried again; where more come together, from root folders, the run fails.
@@ -333,7 +334,8 @@ check() {
         case ${MULTILANE_ONLY:+$name} in *.build | *.root) ;; *) result passed "$name" "$((SECONDS - started)) s" ;; esac
         return 0
     fi
-    if [ $status = 77 ]; then
+    # The reason, too: mpirun itself may end with this number.
+    if [ $status = 77 ] && grep -q '^skip ' "$log"; then
         skip "$name" "$(grep '^skip ' "$log" | tail -n 1)"
         return 0
     fi

@@ -135,8 +135,7 @@ int shm_pending_progress(void)
     return events;
 }
 
-/* So long the end of the module waits for a connection to a peer, all of whose entries may be taken
- * by others. */
+/* The longest wait of MPI_Finalize for a free entry in a peer's segment. */
 #define CONNECT_MS 60000u
 
 static bool is_waited_for(shm_peer_t *peer, int tries, uint64_t since_ms)

@@ -80,6 +80,8 @@ static void caller_drop(sock_peer_t *peer, int error)
     if (!peer->caller)
         return;
     bool leads_nowhere = peer->is_spare && !peer->was_linked && !peer->caller->is_connected;
+    if (peer->caller->is_connected && error == ETIMEDOUT) /* until lately its kernel has answered */
+        peer->down_since_ms = sock_now_ms();
     const uint32_t most = leads_nowhere ? PAUSE_SPARE_MS : PAUSE_MOST_MS;
     sock_socket_close(peer->caller);
     peer->caller = NULL;

@@ -94,7 +94,7 @@ int sock_send_start(mca_btl_base_module_t *btl, sock_peer_t *peer,
     message_header(work, tag);
     OPAL_THREAD_LOCK(&peer->lock);
     work->is_held = is_ours;
-    /* What is still said to it, as that there is room again, is dropped as if it had been sent. */
+    /* A message to a process that has ended, as that there is room again, counts as sent. */
     bool is_dropped = has_gone(peer);
     int status = is_dropped ? OPAL_SUCCESS : submit(peer, work);
     /* Written wholly, as nothing is pending? */

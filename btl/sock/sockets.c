@@ -18,7 +18,7 @@
 /* Until it is greeted nothing else tells of a connection whether the other end is in reach: its
  * process may compute, but its kernel answers. */
 #define CALL_IDLE_S    1
-#define CALL_ANSWER_MS 1000
+#define CALL_ANSWER_MS 3000 /* some probes: one may get lost */
 
 /* From linux/in.h, which cannot be included beside netinet/in.h. */
 #ifndef IP_BIND_ADDRESS_NO_PORT

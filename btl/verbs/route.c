@@ -3,6 +3,7 @@
 #include "btl/verbs/route.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <ifaddrs.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -129,15 +130,20 @@ uint32_t verbs_route_netmask_bits(const uint8_t *gid)
     return interface_find(gid).bits;
 }
 
-/* Of the port that was asked about last: many ports of many peers follow. One that is made again,
- * as VLANs and bonds are, has another number. */
+/* One that is made again, as VLANs and bonds are, has another number. */
+static bool is_gone(uint32_t interface)
+{
+    char name[IF_NAMESIZE];
+    return !if_indextoname(interface, name) && errno == ENXIO;
+}
+
+/* Of the port that was asked about last: many ports of many peers follow. */
 static uint32_t interface_of(const uint8_t *gid)
 {
     static uint8_t last_gid[CHOICE_GID_BYTES];
     static uint32_t last;
-    char name[IF_NAMESIZE];
 
-    if (last == 0 || !if_indextoname(last, name) || memcmp(last_gid, gid, CHOICE_GID_BYTES) != 0) {
+    if (last == 0 || is_gone(last) || memcmp(last_gid, gid, CHOICE_GID_BYTES) != 0) {
         last = interface_find(gid).index;
         memcpy(last_gid, gid, CHOICE_GID_BYTES);
     }

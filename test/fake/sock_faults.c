@@ -70,8 +70,10 @@ static void faults_read(void)
 /* So that a test knows that there were some. */
 static __attribute__((destructor)) void broken_say(void)
 {
-    if (faults.broken)
-        fprintf(stderr, "sock_faults: %u connections were broken\n", faults.broken);
+    unsigned broken = atomic_load_explicit(&faults.broken, memory_order_relaxed);
+
+    if (broken)
+        fprintf(stderr, "sock_faults: %u connections were broken\n", broken);
 }
 
 static int is_of_tcp(int fd)

@@ -88,6 +88,7 @@ inside_held() {
         rank=$("$inside_top" "$job" --json 2>/dev/null | sed -n 's/.*"pid": \([0-9]*\),.*"does": "MPI_.*/\1/p' | head -1)
         [ -z "$rank" ] || break
     done
+    [ -n "$rank" ] || { echo "no rank waits"; return 1; }
     "$top/test/mpi/hold.py" "$rank" 5 >"$build/inside.ready" &
     for try in $(seq 50); do
         ! grep -q ready "$build/inside.ready" || break
