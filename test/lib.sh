@@ -315,9 +315,8 @@ is_wanted() {
         $1 == *.build || $1 == *.root ]]
 }
 
-# check NAME COMMAND...: a test that passes if the command ends with 0, and is skipped if it ends with 77 and
-# a line that begins with "skip" says why. What it prints is shown only
-# if it fails, and again at the end of test/all. There a second try may pass: a fault that shows once in many runs
+# check NAME COMMAND...: a test that passes if the command ends with 0, and is skipped if it ends with 77 and a line
+# that begins with "skip" says why. What it prints is shown only if it fails, and again at the end of test/all. There a second try may pass: a fault that shows once in many runs
 # is then `unsteady`, is named at the end and does not stop the run. After $unsteady_max of them, or failures, none is
 # tried again; where more come together, from root folders, the run fails.
 unsteady_max=3

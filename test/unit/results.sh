@@ -53,6 +53,12 @@ printf 'echo "$no_such_variable"\n' >"$folder/top/test/mpi/runs/2.sh"
 (top=$folder/top; mpi_run "$folder/build" here.) >/dev/null 2>&1
 expect "runs that break off" 1 2
 
+# A status alone is no reason: mpirun may end with it.
+: >"$results"
+(check told sh -c 'echo "skip a case: its reason"; exit 77'; check silent sh -c 'exit 77') >/dev/null
+expect "a skip, and what ends with the same status" 1 2
+grep -q '^skipped.told' "$results" || { echo "the skip is none:"; cat "$results"; exit 1; } >&2
+
 # One test by its name, with or without its part: what it needs runs, and is no test.
 for only in wanted here.wanted 'want*'; do
     : >"$results"

@@ -148,7 +148,7 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         struct wire_page_ask page_ask;
         struct wire_page page;
     } body;
-    bool good = false;
+    bool good = true;
 
     switch (arrival->type) {
     case WIRE_RTR:
@@ -183,7 +183,6 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
                fence_heard(peer, lane, &body.fence);
         break;
     case WIRE_GONE:
-        good = true;
         errors_peer_gave_up(peer);
         break;
     case WIRE_FIN:
@@ -212,7 +211,6 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
             timer_answered(peer, &body.time);
         break;
     case WIRE_WRONG:
-        good = true;
         if (lane)
             wrong_reported(lane);
         break;
@@ -226,7 +224,7 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
             read_bytes(reader, &body.page, sizeof(body.page)) && job_pages_came(peer, &body.page);
         break;
     default:
-        break;
+        good = false;
     }
     /* A dead process may have sent this before, for requests that have ended. */
     if (!good && !peer_is_gone(peer))
