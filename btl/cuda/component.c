@@ -38,10 +38,10 @@ static bool record_fits(const opal_proc_t *proc, cuda_peer_t *peer)
 {
     struct cuda_record *record = NULL;
     size_t bytes = 0;
-    bool fits = modex_recv(&mca_btl_cuda_component.btl_version, &proc->proc_name, (void **) &record,
-                           &bytes) == OPAL_SUCCESS &&
-                bytes == sizeof(*record) && record->version == CUDA_RECORD_VERSION &&
-                record->key_bytes == sizeof(cuda_key_t);
+    bool fits =
+        modex_recv("btl", "cuda", &proc->proc_name, (void **) &record, &bytes) == OPAL_SUCCESS &&
+        bytes == sizeof(*record) && record->version == CUDA_RECORD_VERSION &&
+        record->key_bytes == sizeof(cuda_key_t);
 
     if (fits)
         peer->knows_pids = cuda.pid_namespace != 0 && record->pid_namespace == cuda.pid_namespace;

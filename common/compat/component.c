@@ -74,7 +74,7 @@ mca_btl_base_module_t **component_offer(const mca_btl_base_component_t *componen
     mca_btl_base_module_t **offered = calloc(count, sizeof(*offered));
 
     *offered_count = 0;
-    if (!offered || modex_send(&component->btl_version, record, bytes) != OPAL_SUCCESS) {
+    if (!offered || modex_send("btl", name_of(component), record, bytes) != OPAL_SUCCESS) {
         free(offered);
         return NULL;
     }
@@ -89,7 +89,7 @@ void *component_record_of(const mca_btl_base_component_t *component, const opal_
     void *record = NULL;
     size_t bytes = 0;
 
-    if (modex_recv(&component->btl_version, &proc->proc_name, &record, &bytes) != OPAL_SUCCESS)
+    if (modex_recv("btl", name_of(component), &proc->proc_name, &record, &bytes) != OPAL_SUCCESS)
         return NULL;
     if (fits(record, bytes))
         return record;

@@ -3,6 +3,7 @@
  * whose types and status codes changed in 5.0. */
 #include "common/compat/modex.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/compat/compat.h"
@@ -23,20 +24,34 @@
     (opal_pmix.register_cleanup ? opal_pmix.register_cleanup(__VA_ARGS__) : OPAL_ERR_NOT_SUPPORTED)
 #endif
 
-int modex_send(const mca_base_component_t *component, const void *data, size_t bytes)
+struct modex_key {
+    char text[64];
+};
+
+static struct modex_key key_of(const char *type, const char *name)
 {
+    struct modex_key key;
+
+    snprintf(key.text, sizeof(key.text), "multilane.%s.%s", type, name);
+    return key;
+}
+
+int modex_send(const char *type, const char *name, const void *data, size_t bytes)
+{
+    struct modex_key key = key_of(type, name);
     int status;
 
-    OPAL_MODEX_SEND(status, PMIX_GLOBAL, component, (void *) data, bytes);
+    OPAL_MODEX_SEND_STRING(status, PMIX_GLOBAL, key.text, (void *) data, bytes);
     return opal_pmix_convert_status(status);
 }
 
-static int modex_get(const mca_base_component_t *component, const opal_process_name_t *name,
+static int modex_get(const char *type, const char *name, const opal_process_name_t *process,
                      void **data, size_t *bytes)
 {
+    struct modex_key key = key_of(type, name);
     int status;
 
-    OPAL_MODEX_RECV(status, component, name, (uint8_t **) data, bytes);
+    OPAL_MODEX_RECV_STRING(status, key.text, process, (uint8_t **) data, bytes);
     return opal_pmix_convert_status(status);
 }
 
@@ -55,12 +70,12 @@ int modex_remove_at_exit(const char *path)
     return opal_pmix_register_cleanup((char *) path, false, false, false);
 }
 
-int modex_recv(const mca_base_component_t *component, const opal_process_name_t *name, void **data,
+int modex_recv(const char *type, const char *name, const opal_process_name_t *process, void **data,
                size_t *bytes)
 {
     *data = NULL;
     *bytes = 0;
-    int status = modex_get(component, name, data, bytes);
+    int status = modex_get(type, name, process, data, bytes);
 
     if (status == OPAL_SUCCESS && (*data == NULL || *bytes == 0))
         status = OPAL_ERR_NOT_FOUND;

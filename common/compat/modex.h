@@ -8,15 +8,15 @@
 #include <stdint.h>
 
 #include "opal_config.h"
-#include "opal/mca/mca.h"
 #include "opal/util/proc.h"
 
-/* Publishes a copy of `data` under the component's name, for every process of any job. */
-int modex_send(const mca_base_component_t *component, const void *data, size_t bytes);
+/* Publishes a copy of `data` as component NAME of framework TYPE, for every process of any job. No
+ * version is part of it: a peer of another version reads the record and says so. */
+int modex_send(const char *type, const char *name, const void *data, size_t bytes);
 
-/* What `name` published under the component's name; the caller frees *data. Open MPI's error code
- * and NULL where it published nothing. */
-int modex_recv(const mca_base_component_t *component, const opal_process_name_t *name, void **data,
+/* What `process` published so; the caller frees *data. Open MPI's error code and NULL where it
+ * published nothing. */
+int modex_recv(const char *type, const char *name, const opal_process_name_t *process, void **data,
                size_t *bytes);
 
 /* The processes of this job; 1 where there is no runtime that knows. */

@@ -1131,8 +1131,7 @@ static int flaky_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t
         size_t bytes = 0;
         pid_t pid;
         if (procs[i] == opal_proc_local_get() || !OPAL_PROC_ON_LOCAL_NODE(procs[i]->proc_flags) ||
-            modex_recv(&mca_btl_flaky_component.btl_version, &procs[i]->proc_name, &data, &bytes) !=
-                OPAL_SUCCESS ||
+            modex_recv("btl", "flaky", &procs[i]->proc_name, &data, &bytes) != OPAL_SUCCESS ||
             bytes != sizeof(pid))
             continue;
         memcpy(&pid, data, sizeof(pid));
@@ -1268,8 +1267,7 @@ static mca_btl_base_module_t **flaky_init(int *count, bool progress_threads, boo
         return NULL;
     }
     mca_btl_base_module_t **modules = calloc((size_t) faults.lanes, sizeof(*modules));
-    if (!modules ||
-        modex_send(&mca_btl_flaky_component.btl_version, &pid, sizeof(pid)) != OPAL_SUCCESS)
+    if (!modules || modex_send("btl", "flaky", &pid, sizeof(pid)) != OPAL_SUCCESS)
         return NULL;
     for (int i = 0; i < faults.lanes; i++) {
         if (!lane_open(&lanes[i], i)) {

@@ -3,6 +3,7 @@
  * it were another release or on another architecture. MULTILANE_FORGE says what: version, order,
  * pointer, magic or short. */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -39,16 +40,32 @@ static void forge(unsigned char *record, const char *what, size_t *size)
         *size = 10;
 }
 
+/* The key of another release: where it ends in a version, that is another one. */
+static const char *key_forged(const char *key, const char *what, char *forged, size_t bytes)
+{
+    size_t length = strlen(key);
+
+    if (strcmp(what, "version") != 0 || length >= bytes ||
+        !isdigit((unsigned char) key[length - 1]))
+        return key;
+    memcpy(forged, key, length + 1);
+    forged[length - 1] = forged[length - 1] == '9' ? '8' : '9';
+    return forged;
+}
+
 int PMIx_Put(unsigned char scope, const char *key, struct value *value)
 {
+    char forged[128];
     put_function next = (put_function) (uintptr_t) dlsym(RTLD_NEXT, "PMIx_Put");
     const char *what = getenv("MULTILANE_FORGE");
     if (what && strstr(key, "multilane") && value->object.bytes &&
         value->object.size > sizeof(magic)) {
         unsigned char *record =
             memmem(value->object.bytes, value->object.size, magic, sizeof(magic));
-        if (record)
+        if (record) {
             forge(record, what, &value->object.size);
+            key = key_forged(key, what, forged, sizeof(forged));
+        }
     }
     return next(scope, key, value);
 }

@@ -50,7 +50,7 @@ int record_publish(uint32_t window, const struct record_ends *ends)
                             .ends = *ends};
     host_boot(record.boot_id);
     lanes_publish(&record, record_length(ends));
-    return modex_send(&mca_pml_multilane_component.pmlm_version, &record, record_length(ends));
+    return modex_send("pml", "multilane", &record, record_length(ends));
 }
 
 static bool is_lane(const struct record_lane *lane)
@@ -87,8 +87,7 @@ static int record_get(ompi_proc_t *proc, void **data, size_t *bytes)
     if (*bytes != 0)
         return OPAL_SUCCESS;
     free(*data);
-    return modex_recv(&mca_pml_multilane_component.pmlm_version, &proc->super.proc_name, data,
-                      bytes);
+    return modex_recv("pml", "multilane", &proc->super.proc_name, data, bytes);
 }
 
 bool record_check(const void *data, size_t bytes, struct error_text *why)

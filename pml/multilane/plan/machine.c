@@ -183,26 +183,18 @@ static struct {
     } record;
 } node;
 
-static mca_base_component_t record_named(const char *name)
-{
-    mca_base_component_t named = mca_pml_multilane_component.pmlm_version;
-    snprintf(named.mca_component_name, sizeof(named.mca_component_name), "multilane_%s", name);
-    return named;
-}
-
 int node_record_send(const char *name, const void *record, size_t bytes)
 {
-    const mca_base_component_t named = record_named(name);
-    return modex_send(&named, record, bytes);
+    return modex_send("node", name, record, bytes);
 }
 
 bool node_record_read(const char *name, void *record, size_t bytes)
 {
-    const mca_base_component_t named = record_named(name);
     void *data = NULL;
     size_t found = 0;
     bool is_read = node.is_known &&
-                   modex_recv(&named, &node.first, &data, &found) == OPAL_SUCCESS && found == bytes;
+                   modex_recv("node", name, &node.first, &data, &found) == OPAL_SUCCESS &&
+                   found == bytes;
     if (is_read)
         memcpy(record, data, bytes);
     free(data);
