@@ -37,12 +37,15 @@ static int entry_disable(mca_coll_base_module_t *module, ompi_communicator_t *co
     return OMPI_SUCCESS;
 }
 
-/* Of a module that has so many bytes. */
+/* Of a module that has so many bytes. NULL where there is no memory for it: the operations of the
+ * communicator stay Open MPI's. */
 static mca_coll_base_module_t *entry_begin(struct entry *entry, size_t bytes,
                                            ompi_communicator_t *comm,
                                            const mca_coll_base_comm_coll_t *functions,
                                            enum multilane_way usual)
 {
+    if (!entry)
+        return NULL;
     memset((char *) entry + sizeof(entry->super), 0, bytes - sizeof(entry->super));
     entry->comm = comm;
     entry->functions = functions;
@@ -71,7 +74,8 @@ static mca_coll_base_module_t *node_new(ompi_communicator_t *comm)
 {
     node_module_t *own = OBJ_NEW(node_module_t);
 
-    (void) entry_begin(&own->entry, sizeof(*own), comm, &node_functions, MULTILANE_BY_NODE);
+    if (!entry_begin((struct entry *) own, sizeof(*own), comm, &node_functions, MULTILANE_BY_NODE))
+        return NULL;
     own->me = (uint32_t) ompi_comm_rank(comm);
     own->turns.ranks = (uint32_t) ompi_comm_size(comm);
     return &own->entry.super;
@@ -117,7 +121,7 @@ mca_coll_base_module_t *node_module_new(ompi_communicator_t *comm)
     if (is_of_node(comm))
         return node_new(comm);
     return ompi_comm_size(comm) > 2
-               ? entry_begin(&OBJ_NEW(across_module_t)->entry, sizeof(across_module_t), comm,
-                             &across_functions, MULTILANE_BY_LEADERS)
+               ? entry_begin((struct entry *) OBJ_NEW(across_module_t), sizeof(across_module_t),
+                             comm, &across_functions, MULTILANE_BY_LEADERS)
                : left(MULTILANE_APART);
 }
