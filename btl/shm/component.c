@@ -190,11 +190,13 @@ static bool sizes_read(void)
  * of the process that asks, whose rings may be larger. They go in pieces. */
 static void limits_clip(void)
 {
-    const size_t least = ring_length_max(RING_BYTES_MIN / RING_LINE_BYTES),
-                 usual = ring_length_max(shm.ring_lines_usual);
+    const size_t smallest = ring_length_max(RING_BYTES_MIN / RING_LINE_BYTES),
+                 usual = ring_length_max(shm.ring_lines_usual),
+                 largest = ring_length_max(RING_BYTES_MAX / RING_LINE_BYTES);
 
+    component_limits_clip(&shm_module, SHM_FRAG_SMALL, largest);
     shm.fragment_bytes = shm_module.btl_max_send_size;
-    component_limits_clip(&shm_module, 0, usual > least ? usual : least);
+    component_limits_clip(&shm_module, SHM_FRAG_SMALL, usual > smallest ? usual : smallest);
 }
 
 /* --- beginning --- */
@@ -246,6 +248,13 @@ static bool begin(void)
     return true;
 }
 
+static void readers_end(void)
+{
+    if (shm.readers_allowed)
+        readers_forbid();
+    shm.readers_allowed = false;
+}
+
 static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool mpi_threads)
 {
     *count = 0;
@@ -257,6 +266,7 @@ static mca_btl_base_module_t **shm_init(int *count, bool progress_threads, bool 
                                   count);
     if (!modules) {
         shm_own_segments_destroy();
+        readers_end();
         return NULL;
     }
     shm.finalized = false;
@@ -276,9 +286,7 @@ static int shm_finalize(mca_btl_base_module_t *btl)
     shm_own_segments_finalize();
     shm_peers_close();
     shm_own_segments_destroy();
-    if (shm.readers_allowed)
-        readers_forbid();
-    shm.readers_allowed = false;
+    readers_end();
     lists_finish();
     return OPAL_SUCCESS;
 }

@@ -112,9 +112,9 @@ static void put_begin(struct taking *taking, const struct frame_header *header,
     struct sock_intake *intake = &taking->peer->intake;
     size_t length = header->length - sizeof(*target);
 
-    const mca_btl_base_registration_handle_t named = {.key = target->key, .slot = target->slot};
-
-    if (!registered_allows(&named, target->address, length, MCA_BTL_REG_FLAG_REMOTE_WRITE)) {
+    intake->named = (mca_btl_base_registration_handle_t){.key = target->key, .slot = target->slot};
+    if (!registered_allows(&intake->named, target->address, length,
+                           MCA_BTL_REG_FLAG_REMOTE_WRITE)) {
         taking->broken = "it writes to memory that is not registered";
         return;
     }
@@ -312,13 +312,26 @@ void sock_intake_tell(sock_peer_t *peer)
     OPAL_THREAD_UNLOCK(&peer->lock);
 }
 
+/* Of memory whose receive has ended before the put, as when its sender counts as lost, nothing is
+ * left of the registration. */
+static bool put_goes_on(const struct sock_intake *intake)
+{
+    return intake->target_left == 0 ||
+           registered_allows(&intake->named, (uint64_t) (uintptr_t) intake->target,
+                             intake->target_left, MCA_BTL_REG_FLAG_REMOTE_WRITE);
+}
+
 int sock_intake_read(sock_peer_t *peer, const char **broken)
 {
     struct taking taking = {.peer = peer};
     size_t first;
-    ssize_t count = read_once(peer, &first);
 
     *broken = NULL;
+    if (peer->intake.is_put && !put_goes_on(&peer->intake)) {
+        *broken = "it writes to memory that is registered no more";
+        return 0;
+    }
+    ssize_t count = read_once(peer, &first);
     if (count < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (count <= 0) {

@@ -240,10 +240,10 @@ static void polling_end(void)
 
 static __attribute__((noinline)) int look(void)
 {
-    const uint64_t system_ms = clock_coarse_ms();
-
     if (!polling_begin())
         return 0;
+    /* Inside: of two threads the later one never brings the older time. */
+    const uint64_t system_ms = clock_coarse_ms();
     bool has_advanced = clock_advance(system_ms);
     int events = hot_read();
     if (is_time_to_ask(system_ms))

@@ -160,6 +160,7 @@ struct sock_intake {
     unsigned char *target;   /* of a put whose target is known: where its next bytes belong, */
     size_t target_left;      /* how many they are, */
     size_t padding_left;     /* and what follows them */
+    mca_btl_base_registration_handle_t named; /* by it */
     bool is_put;
     bool wants_ack;
     bool is_drained; /* the last read found less than it had room for */

@@ -260,7 +260,8 @@ static __attribute__((noinline)) int round_extra(struct verbs_module *module, ui
     int events = 0;
     bool greeting = peer_list_count(&module->greeting) != 0;
 
-    if (round % EVENT_ROUNDS == 0 ||
+    /* A port that is down may be up again, which decides what greetings do. */
+    if (round % EVENT_ROUNDS == 0 || module->port_down ||
         atomic_load_explicit(&module->draining, memory_order_relaxed) != 0)
         events_read(module);
     if (atomic_load_explicit(&module->dead, memory_order_relaxed))

@@ -105,7 +105,7 @@ static void way_read(const char *line, struct history *history)
     way_append(history, &way);
 }
 
-void history_read(const char *path, struct history *history)
+bool history_read(const char *path, struct history *history)
 {
     struct error_text ignored;
     size_t length = 0;
@@ -122,7 +122,9 @@ void history_read(const char *path, struct history *history)
         else if (strncmp(line, "way ", 4) == 0)
             way_read(line, history);
     }
+    bool is_known = text || is_absent;
     free(text);
+    return is_known;
 }
 
 void history_free(struct history *history)

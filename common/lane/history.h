@@ -54,8 +54,9 @@ struct history {
 /* Of such a machine; empty: there is no folder. */
 void history_path(const struct fingerprint *machine, char path[PROFILE_PATH_CHARS]);
 
-/* Never fails: what cannot be read is empty. The caller ends it by history_free. */
-void history_read(const char *path, struct history *history);
+/* False where the file is there and cannot be read. What cannot be read, or is none of ours, is
+ * empty. The caller ends it by history_free. */
+bool history_read(const char *path, struct history *history);
 void history_free(struct history *history);
 
 /* By what an empty message takes now; 0: it is not known. */

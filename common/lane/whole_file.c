@@ -12,10 +12,18 @@
 
 static bool bytes_read(int fd, char *text, size_t bytes)
 {
-    size_t length = 0;
-    for (ssize_t got = 1; got > 0 && length<bytes; length += got> 0 ? (size_t) got : 0)
-        got = read(fd, text + length, bytes - length);
-    return length == bytes;
+    while (bytes > 0) {
+        ssize_t got = read(fd, text, bytes);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got == 0)
+            errno = EIO; /* it has become shorter */
+        if (got <= 0)
+            return false;
+        text += got;
+        bytes -= (size_t) got;
+    }
+    return true;
 }
 
 char *whole_file_read(const char *path, size_t most_bytes, bool is_own, size_t *length,

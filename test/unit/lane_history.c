@@ -174,6 +174,15 @@ static void lies_are_not_there(void)
               "file %zu is believed", i);
         history_free(&history);
     }
+    CHECK(history_read(path, &history), "one that is none of ours is not replaced");
+    history_free(&history);
+    unlink(path);
+    CHECK(history_read(path, &history), "none is not made");
+    history_free(&history);
+    CHECK(mkdir(path, 0700) == 0, "%s", path);
+    CHECK(!history_read(path, &history), "one that cannot be read is replaced");
+    history_free(&history);
+    CHECK(rmdir(path) == 0, "%s", path);
     FILE *file = fopen(path, "w");
     fputs("multilane history 1\n", file);
     for (int i = 0; i < 10000; i++)

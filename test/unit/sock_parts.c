@@ -316,6 +316,27 @@ a_put_of_nothing_has_come_with_its_header(const mca_btl_base_registration_handle
     }
 }
 
+/* Its receive has ended, as that from a process which counts as lost does. */
+static void a_put_ends_with_its_registration(void)
+{
+    mca_btl_base_registration_handle_t *handle =
+        registered_add(NULL, NULL, put_memory + 8, PUT_BYTES, MCA_BTL_REG_FLAG_REMOTE_WRITE);
+    CHECK(handle != NULL, "a registration");
+    const struct frame_target target = {
+        .address = PUT_ADDRESS, .key = handle->key, .slot = handle->slot};
+    unsigned char frame[4096];
+    const size_t bytes = frame_put(frame, FRAME_PUT, 1, &target, sizeof(target), 1000);
+
+    connection_make();
+    memset(put_memory, 0, sizeof(put_memory));
+    CHECK(!bytes_bring(frame, bytes / 2), "the first half");
+    registered_remove(NULL, handle);
+    const char *broken = bytes_bring(frame + bytes / 2, bytes - bytes / 2);
+    CHECK(broken && strstr(broken, "registered no more"), "%s", broken ? broken : "taken");
+    CHECK(put_memory[8] != 0 && put_memory[8 + 999] == 0, "it is written after its end");
+    connection_end();
+}
+
 static void wrong_bytes_end_the_connection(const unsigned char *stream, size_t bytes)
 {
     unsigned char *changed = malloc(bytes);
@@ -818,6 +839,7 @@ int main(void)
     size_t bytes = stream_make(stream, handle);
     stream_is_read_wherever_it_is_cut(stream, bytes);
     a_put_of_nothing_has_come_with_its_header(handle);
+    a_put_ends_with_its_registration();
     wrong_bytes_end_the_connection(stream, bytes);
     wrong_frames_are_named(handle);
     hostile = false;

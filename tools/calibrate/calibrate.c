@@ -284,6 +284,10 @@ static bool profile_place(struct calibration *calibration)
     const struct options *options = &calibration->options;
     char *path = calibration->path;
     struct error_text error;
+    if (options->output && strlen(options->output) >= PROFILE_PATH_CHARS) {
+        complain("--output", ": this name is too long");
+        return false;
+    }
     if (options->output)
         snprintf(path, PROFILE_PATH_CHARS, "%s", options->output);
     else

@@ -134,7 +134,7 @@ void used_history_load(void)
     if (!parameters.learn || (parameters.profile && strcmp(parameters.profile, "none") == 0))
         return;
     history_path(here(), used.path);
-    history_read(used.path, &used.before);
+    (void) history_read(used.path, &used.before);
     uint32_t starts = 0;
     for (uint32_t kind = 0; kind < HISTORY_KINDS; kind++)
         starts += used.before.starts[kind].count;
@@ -295,12 +295,13 @@ void machine_end(void)
 {
     struct history now;
     if (used.path[0] && multilane.me.vpid == 0 && (used.has_start || used.added.way_count)) {
-        history_read(used.path, &now);
+        bool is_known = history_read(used.path, &now);
         if (used.has_start)
             history_add_start(&now, used.start_kind, &used.start);
         for (uint32_t i = 0; i < used.added.way_count; i++)
             history_add_way(&now, &used.added.ways[i]);
-        (void) history_write(used.path, &now); /* else the next job begins as this one did */
+        if (is_known)
+            (void) history_write(used.path, &now); /* else the next job begins as this one did */
         history_free(&now);
     }
     history_free(&used.before);

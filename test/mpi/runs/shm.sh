@@ -34,6 +34,9 @@ shm_runs() {
     [ -z "$whole" ] || step=1
     mpi shm.sizes 2 $shm -- shm_sizes $step
     mpi shm.sizes.no-single-copy 2 $shm --mca btl_shm_single_copy none -- shm_sizes 7
+    # Messages of any length, and those that the protocol of one-sided operations does not fit into.
+    mpi shm.sizes.send-size-most 2 $shm --mca btl_shm_max_send_size -1 --mca btl_shm_eager_limit -1 -- shm_sizes 7
+    mpi shm.sizes.send-size-least 2 $shm --mca btl_shm_max_send_size 1 --mca btl_shm_single_copy none -- shm_sizes 7
     mpi shm.sizes.small-ring 2 $shm --mca btl_shm_ring_bytes 16k -- shm_sizes 7
     mpi shm.traffic.2 2 $shm -- shm_traffic $shm_seconds
     mpi shm.traffic.5 5 $shm -- shm_traffic $shm_seconds
@@ -76,6 +79,7 @@ shm_runs() {
     mpi shm.both.first-thread 2 $both -- first_thread before
     mpi shm.rma 4 $shm --mca osc rdma -- shm_rma
     mpi shm.rma.no-single-copy 4 $shm --mca osc rdma --mca btl_shm_single_copy none -- shm_rma
+    mpi shm.rma.send-size-least 4 $shm --mca osc rdma --mca btl_shm_single_copy none --mca btl_shm_max_send_size 56 -- shm_rma
     # Who answers a get has smaller rings than who asks.
     # shellcheck disable=SC2016
     mpi shm.rma.unlike-rings 2 $shm --mca osc rdma --mca btl_shm_single_copy none -- /bin/sh -c \
