@@ -283,7 +283,7 @@ static int shm_finalize(mca_btl_base_module_t *btl)
         return OPAL_SUCCESS;
     shm.finalized = true;
     (void) lane_error_to(btl, NULL);
-    shm_own_segments_finalize();
+    shm_own_segments_are(SEGMENT_FINALIZED);
     shm_peers_close();
     shm_own_segments_destroy();
     readers_end();

@@ -231,14 +231,13 @@ void shm_own_others_look(bool will_come)
         segment_live_set(SEGMENT_MEMFD, true);
 }
 
-void shm_own_segments_finalize(void)
+void shm_own_segments_are(enum segment_state state)
 {
     for (int kind = 0; kind < SEGMENT_KINDS; kind++)
         if (shm.segments[kind].fd >= 0)
-            /* Release: a peer that sees it sees that every connection was closed before, or never
-             * will be (shm_peer_finalized). */
-            atomic_store_explicit(&shm.segments[kind].header->state, SEGMENT_FINALIZED,
-                                  memory_order_release);
+            /* Release: a peer that sees SEGMENT_FINALIZED sees that every connection was closed
+             * before, or never will be (shm_peer_finalized). */
+            atomic_store_explicit(&shm.segments[kind].header->state, state, memory_order_release);
 }
 
 void shm_own_segments_destroy(void)

@@ -43,7 +43,7 @@ shm_peer_t *shm_peer_create(const opal_process_name_t *name)
 
 bool shm_peer_finalized(const shm_peer_t *peer)
 {
-    /* Acquire: pairs with shm_own_segments_finalize. */
+    /* Acquire: pairs with shm_own_segments_are. */
     return peer->segment &&
            atomic_load_explicit(&peer->segment->state, memory_order_acquire) == SEGMENT_FINALIZED;
 }

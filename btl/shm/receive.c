@@ -262,6 +262,9 @@ static inline int rings_read(bool *bulk)
 void shm_receive_waits_at(const _Atomic uint32_t *waits)
 {
     atomic_store_explicit(&shm.waits, waits, memory_order_relaxed);
+    /* A tool that keeps MPI_T open keeps this BTL open, too, when MPI has ended; a session may
+     * begin after that. */
+    shm_own_segments_are(waits ? SEGMENT_OPEN : SEGMENT_FINALIZED);
 }
 
 static inline bool call_only_looks(void)

@@ -340,8 +340,8 @@ static inline struct segment *shm_own_segment_awaited(void)
 }
 /* The extension's publish: for those who open the segments that there are. */
 void shm_own_publish(mca_btl_base_module_t *btl, const void *record, size_t length);
-/* Marks that this process ends in order. */
-void shm_own_segments_finalize(void);
+/* Tells peers that this process ends in order (SEGMENT_FINALIZED), or goes on. */
+void shm_own_segments_are(enum segment_state state);
 void shm_own_segments_destroy(void);
 /* A channel for a peer on NUMA node `node`, of at most *lines lines and more than `lines_min`; sets
  * *lines. NULL: there is no memory for one. */
@@ -513,7 +513,7 @@ void shm_receive_skip_rounds(void);
 bool shm_doorbell_rang(void);
 
 /* sleep.c: multilane/extension.h has what they do. */
-bool shm_sleep(uint32_t microseconds, const _Atomic uint32_t *changes, uint32_t seen);
+bool shm_sleep(uint32_t microseconds, const struct multilane_seen *words, size_t count);
 void shm_wake(void);
 
 /* --- entry ----------------------------------------------------------------------------------- */

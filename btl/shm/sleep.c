@@ -73,14 +73,22 @@ static void all_disarm(void)
             shm_doorbell_disarm(&shm.segments[kind]);
 }
 
-bool shm_sleep(uint32_t microseconds, const _Atomic uint32_t *changes, uint32_t seen)
+/* Sequentially consistent: behind shm_doorbell_arm, the partner is shm_wake. */
+static bool all_unchanged(const struct multilane_seen *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (atomic_load_explicit(words[i].word, memory_order_seq_cst) != words[i].seen)
+            return false;
+    return true;
+}
+
+bool shm_sleep(uint32_t microseconds, const struct multilane_seen *words, size_t count)
 {
     int segments;
 
     if (!bells_only())
         return false;
-    /* The second is sequentially consistent: behind shm_doorbell_arm, the partner is shm_wake. */
-    bool idle = all_armed(&segments) && atomic_load_explicit(changes, memory_order_seq_cst) == seen;
+    bool idle = all_armed(&segments) && all_unchanged(words, count);
     if (idle) {
         bool blind = segments > 1 || /* of two words one wakes */
                      peer_list_count(&shm.pending) != 0;

@@ -235,12 +235,13 @@ static mca_btl_base_module_t **sock_init(int *count, bool progress_threads, bool
 
 static bool has_gone(sock_peer_t *peer, void *any)
 {
-    *(bool *) any |= peer->link && sock_peer_state(peer) == PEER_UP;
+    *(bool *) any |=
+        peer->link && sock_peer_state(peer) == PEER_UP && sock_peer_is_of_this_job(peer);
     return !*(bool *) any;
 }
 
-/* Until every connected process has said goodbye: a socket that is closed with bytes unread takes
- * away what the other end has not read yet. */
+/* Until every connected process of this job has said goodbye, as those of others may go on: a
+ * socket that is closed with bytes unread takes away what the other end has not read yet. */
 static void goodbyes_await(struct sock_module *first)
 {
     uint64_t end_ms = sock_now_ms() + GOODBYE_MS;

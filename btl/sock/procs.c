@@ -99,9 +99,11 @@ int sock_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs
     return lane_add_procs(btl, count, procs, peers, reachable, peer_add);
 }
 
+/* A process of another job may compute still, and has not waited for this one. */
 static void peer_part(sock_peer_t *peer)
 {
-    sock_progress_drain(peer, DRAIN_MS);
+    sock_progress_drain(peer,
+                        sock_peer_is_of_this_job(peer) ? DRAIN_MS : (uint64_t) sock.lost_s * 1000);
     sock_link_return_to(&peer->module->super, peer, NULL, NULL);
     OPAL_THREAD_LOCK(&peer->lock);
     if (peer->bye_state == 0)

@@ -396,6 +396,11 @@ static inline enum peer_state sock_peer_state(const sock_peer_t *peer)
     return (enum peer_state) atomic_load_explicit(&peer->state, memory_order_relaxed);
 }
 
+static inline bool sock_peer_is_of_this_job(const sock_peer_t *peer)
+{
+    return peer->name.jobid == opal_proc_local_get()->proc_name.jobid;
+}
+
 /* Which of two processes comes first, where both ends have to agree. */
 static inline bool sock_name_is_before(const opal_process_name_t *a, const opal_process_name_t *b)
 {

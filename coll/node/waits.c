@@ -4,7 +4,7 @@
 
 #include <dlfcn.h>
 
-#define SHM_EXTENSION "mca_btl_shm_multilane_v4"
+#define SHM_EXTENSION "mca_btl_shm_multilane_v5"
 
 /* At the slots of others that run, before this process makes progress on its messages. */
 #define LOOKS 256

@@ -11,7 +11,7 @@
 #include "common/model/lane.h"
 
 /* A BTL that offers this exports one constant of type struct multilane_extension, whose name
- * carries the BTL's name and the version of this header: mca_btl_shm_multilane_v4. Open MPI opens
+ * carries the BTL's name and the version of this header: mca_btl_shm_multilane_v5. Open MPI opens
  * components RTLD_GLOBAL, so dlsym(RTLD_DEFAULT, name) finds it; a BTL without such a symbol is a
  * stock BTL and is used through btl.h alone. A change that an older PML would misread takes a new
  * version; a change at the end of the struct only takes a larger `struct_bytes`.
@@ -27,14 +27,14 @@
  *  - What btl_sendi has accepted is out of this process: in the peer's memory, or with the device.
  *    It says OPAL_ERR_RESOURCE_BUSY where it only has no room now: a descriptor would wait for the
  *    same room. */
-#define MULTILANE_EXTENSION_VERSION       4
-#define MULTILANE_EXTENSION_SYMBOL_FORMAT "mca_btl_%s_multilane_v4"
+#define MULTILANE_EXTENSION_VERSION       5
+#define MULTILANE_EXTENSION_SYMBOL_FORMAT "mca_btl_%s_multilane_v5"
 
 /* Begins the definition of a BTL's constant, and fills its first two members. */
 #define MULTILANE_EXTENSION_DEFINE(btl)                                                            \
-    extern const struct multilane_extension mca_btl_##btl##_multilane_v4;                          \
+    extern const struct multilane_extension mca_btl_##btl##_multilane_v5;                          \
     __attribute__((visibility("default")))                                                         \
-    const struct multilane_extension mca_btl_##btl##_multilane_v4
+    const struct multilane_extension mca_btl_##btl##_multilane_v5
 #define MULTILANE_EXTENSION_HEAD                                                                   \
     .version = MULTILANE_EXTENSION_VERSION, .struct_bytes = sizeof(struct multilane_extension)
 
@@ -161,6 +161,12 @@ struct multilane_commons {
 #define MULTILANE_PUBLISHED_BYTES 512u
 #define MULTILANE_FENCE_BYTES     64u
 
+/* A shared word, and what it was at the last look. */
+struct multilane_seen {
+    const _Atomic uint32_t *word;
+    uint32_t seen;
+};
+
 struct multilane_extension {
     uint32_t version; /* MULTILANE_EXTENSION_VERSION */
     uint32_t struct_bytes;
@@ -264,11 +270,11 @@ struct multilane_extension {
                              struct mca_btl_base_endpoint_t *endpoint, void *record, size_t room);
     /* Sleeps until something arrives for this process over this BTL, or `microseconds` are over.
      * True: something may have come, so look before the next sleep. False: the time is over, or it
-     * cannot sleep yet; call it again soon. `changes` counts what the caller waits for beside that,
-     * and `seen` is its count before the caller last looked: it does not sleep if they differ. One
+     * cannot sleep yet; call it again soon. The `count` words are what the caller waits for beside
+     * that: it does not sleep if one is not as it was seen before the caller last looked. One
      * module of the BTL sleeps for all. */
-    bool (*sleep)(uint32_t microseconds, const _Atomic uint32_t *changes, uint32_t seen);
-    /* Wakes the threads of this process that sleep there; call it after raising `changes`. */
+    bool (*sleep)(uint32_t microseconds, const struct multilane_seen *words, size_t count);
+    /* Wakes the threads of this process that sleep there; call it after a change of such a word. */
     void (*wake)(void);
 
     /* MULTILANE_CAN_FENCE. A fence that needs the other end's word does not hold while the lane is
@@ -287,10 +293,10 @@ struct multilane_extension {
      * no room stays with the PML, which may give it to the receiver. `reserve` keeps back room for
      * short messages, so that others can be announced behind a large one. */
     size_t (*room)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint);
-    /* Where the PML counts its threads that wait in a call; NULL: no more. A round of progress
-     * while none waits comes from a program that looks now and then: it may take what is there, for
-     * as long as looks so seldom are worth. A wait comes back by itself, and takes little at a
-     * time. */
+    /* Where the PML counts its threads that wait in a call; NULL: MPI has ended in order. A round
+     * of progress while none waits comes from a program that looks now and then: it may take what
+     * is there, for as long as looks so seldom are worth. A wait comes back by itself, and takes
+     * little at a time. */
     void (*waits_at)(const _Atomic uint32_t *waits);
     /* Both or neither, of a BTL that does not wake what sleeps by another BTL's `sleep`. After
      * `rouse_by` it calls `rouse`, from a thread of its own, once for each call of `will_sleep`

@@ -379,7 +379,7 @@ static void lane_find(ompi_proc_t *proc)
             endpoint = found->btl_endpoint;
         }
     }
-    extension = dlsym(RTLD_DEFAULT, "mca_btl_verbs_multilane_v4");
+    extension = dlsym(RTLD_DEFAULT, "mca_btl_verbs_multilane_v5");
 }
 
 int main(int argc, char **argv)

@@ -82,6 +82,26 @@ static int child_main(void)
     return suite_failures() ? 1 : 0;
 }
 
+enum { LEAVING_MESSAGES = 50, LEAVING_BYTES = 8000, LEAVING_TAG = 3 };
+
+static unsigned char leaving[LEAVING_MESSAGES][LEAVING_BYTES];
+
+// Sends and ends, with a tool still open, and waits for no parent.
+static int leaving_main(void)
+{
+    MPI_Comm parent;
+    int provided;
+    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+    MPI_Init(NULL, NULL);
+    MPI_Comm_get_parent(&parent);
+    for (int i = 0; i < LEAVING_MESSAGES; i++) {
+        memset(leaving[i], i + 1, LEAVING_BYTES);
+        MPI_Send(leaving[i], LEAVING_BYTES, MPI_BYTE, 0, LEAVING_TAG, parent);
+    }
+    MPI_Finalize();
+    return 0;
+}
+
 static void spawn_children(int count)
 {
     MPI_Comm inter = MPI_COMM_NULL;
@@ -120,6 +140,29 @@ static void parents_outlive_their_children(void)
         OK(MPI_Iprobe(MPI_ANY_SOURCE, 1, suite.comm, &found, MPI_STATUS_IGNORE));
     CHECK(!found, "a message came that was not sent");
     ring_over(suite.comm, "the parents");
+}
+
+// Children may end without MPI_Comm_disconnect, while their parents compute. What they have sent
+// arrives, and the parents go on. Thorough: for as long as it takes to find that a process is gone.
+static void children_leave_without_disconnect(void)
+{
+    const double most_s = suite.thorough ? 4 : 0.1;
+    char *child_arguments[] = {(char[]){"--leaving"}, NULL};
+    MPI_Comm inter = MPI_COMM_NULL;
+    int found = 0;
+    OK(MPI_Comm_spawn(program, child_arguments, 1, MPI_INFO_NULL, 0, suite.comm, &inter,
+                      MPI_ERRCODES_IGNORE));
+    usleep(suite.thorough ? 1000000 : 100000);
+    for (int i = 0; suite.rank == 0 && inter != MPI_COMM_NULL && i < LEAVING_MESSAGES; i++) {
+        OK(MPI_Recv(leaving[i], LEAVING_BYTES, MPI_BYTE, 0, LEAVING_TAG, inter, MPI_STATUS_IGNORE));
+        CHECK(leaving[i][0] == i + 1 && leaving[i][LEAVING_BYTES - 1] == i + 1, "message %d", i);
+    }
+    double begin = MPI_Wtime();
+    while (MPI_Wtime() - begin < most_s)
+        OK(MPI_Iprobe(MPI_ANY_SOURCE, 1, suite.comm, &found, MPI_STATUS_IGNORE));
+    ring_over(suite.comm, "the parents of one that left");
+    if (inter != MPI_COMM_NULL)
+        OK(MPI_Comm_free(&inter));
 }
 
 static void spawn_from_one_process(void)
@@ -228,6 +271,7 @@ static const struct suite_case cases[] = {
     {"spawn_from_one_process", SPAWN, spawn_from_one_process, 1},
     {"spawn_again_after_disconnect", SPAWN, spawn_again_after_disconnect, 1},
     {"parents_outlive_their_children", SPAWN, parents_outlive_their_children, 1},
+    {"children_leave_without_disconnect", SPAWN, children_leave_without_disconnect, 1},
     {"spawn_multiple_makes_one_world", SPAWN, spawn_multiple_makes_one_world, 1},
     {"connect_and_accept_join_two_halves", ESTABLISH, connect_and_accept_join_two_halves, 2},
     {"a_socket_joins_two_processes",
@@ -243,5 +287,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--child") == 0)
             return child_main();
+        else if (strcmp(argv[i], "--leaving") == 0)
+            return leaving_main();
     return suite_main(argc, argv, "dynamic", cases, COUNT_OF(cases), MPI_THREAD_SINGLE);
 }

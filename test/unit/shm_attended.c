@@ -48,13 +48,14 @@ int main(void)
     static struct ring_feedback feedback;
     static shm_peer_t peer;
     _Atomic uint32_t changes = 0;
+    const struct multilane_seen unchanged = {&changes, 0};
 
     OBJ_CONSTRUCT(&shm.lock, opal_mutex_t);
     peer.in.feedback = &feedback;
     peer.in_open = true;
     shm_attended_add(&peer);
     CHECK(shm_attended_is_marked(&peer) && feedback.attended, "at first");
-    CHECK(!shm_sleep(1000, &changes, 0), "the first call only tells the senders");
+    CHECK(!shm_sleep(1000, &unchanged, 1), "the first call only tells the senders");
     CHECK(!shm_attended_is_marked(&peer) && !feedback.attended, "its sender rings");
     CHECK(shm.attended[0] == &peer, "it is still looked at");
     shm_attended_add(&peer); /* it has rung */

@@ -785,13 +785,13 @@ static void connections_are_tried_while_they_bring_something(void)
 
 /* --- a later session --- */
 
-extern const struct multilane_extension mca_btl_sock_multilane_v4;
+extern const struct multilane_extension mca_btl_sock_multilane_v5;
 
 static bool can_renew(void)
 {
     struct multilane_lane_attributes out;
 
-    CHECK(mca_btl_sock_multilane_v4.attributes(&module.super, peer, &out) == OPAL_SUCCESS,
+    CHECK(mca_btl_sock_multilane_v5.attributes(&module.super, peer, &out) == OPAL_SUCCESS,
           "attributes");
     return out.capabilities & MULTILANE_CAN_RENEW;
 }

@@ -130,12 +130,25 @@ static bool read_message(struct reader *reader, struct arrival *arrival)
     return true;
 }
 
+/* Of another job. */
+static void peer_ends(struct peer *peer, bool has_ended)
+{
+    atomic_store_explicit(&peer->has_ended, has_ended, memory_order_relaxed); /* peer_has_parted */
+}
+
+/* The first message over a lane: a process that has ended has begun anew. */
+static void lane_introduced(struct lane *lane, uint32_t index)
+{
+    peer_ends(lane->peer, false);
+    /* Relaxed, read by lane_of_remote: a number of its own. */
+    atomic_store_explicit(&lane->remote_index, index + 1, memory_order_relaxed);
+}
+
 static void control_arrived(struct peer *peer, struct lane *lane, const struct arrival *arrival,
                             struct reader *reader)
 {
     union {
         struct wire_rtr rtr;
-        struct wire_data data;
         struct wire_fin fin;
         struct wire_fin_summed summed;
         struct wire_ack ack;
@@ -162,8 +175,8 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         break;
     case WIRE_LANE:
         good = read_bytes(reader, &body.lane, sizeof(body.lane)) && body.lane.index < UINT8_MAX;
-        if (good && lane) /* relaxed, read by lane_of_remote: a number of its own */
-            atomic_store_explicit(&lane->remote_index, body.lane.index + 1, memory_order_relaxed);
+        if (good && lane)
+            lane_introduced(lane, body.lane.index);
         break;
     case WIRE_ALIVE:
         good = read_bytes(reader, &body.ask, sizeof(body.ask)) &&
@@ -184,6 +197,9 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         break;
     case WIRE_GONE:
         errors_peer_gave_up(peer);
+        break;
+    case WIRE_END:
+        peer_ends(peer, true);
         break;
     case WIRE_FIN:
         good = read_bytes(reader, &body.fin, sizeof(body.fin)) && recv_request_put(peer, &body.fin);

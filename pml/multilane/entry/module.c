@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/handle.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
@@ -17,6 +18,7 @@
 #include "memory/device.h"
 #include "plan/learning.h"
 #include "contact/contact.h"
+#include "delivery/control.h"
 #include "plan/costs.h"
 #include "peer/peer.h"
 #include "plan/peer_class.h"
@@ -269,12 +271,8 @@ void sigpipe_restore(void)
     is_ignored = false;
 }
 
-int module_del_procs(ompi_proc_t **procs, size_t count)
+static int procs_part(ompi_proc_t **procs, size_t count)
 {
-    /* Open MPI calls this only where MPI, or the last session, ends. */
-    sigpipe_ignore();
-    job_pages_end();
-    progress_thread_pause();
     /* First: a BTL may call back for what it still holds, and the callback uses the lane. */
     int rc = mca_bml.bml_del_procs(count, procs);
     for (size_t i = 0; i < count; i++) {
@@ -282,6 +280,39 @@ int module_del_procs(ompi_proc_t **procs, size_t count)
         if (peer)
             peer_forget_lanes(peer);
     }
+    return rc;
+}
+
+/* Until no copy of what was sent to it waits here, for room there. */
+static void copies_leave(const struct peer *peer)
+{
+    uint64_t end_ns = clock_now_ns() + (uint64_t) parameters.lost_s * 1000000000u;
+    while (atomic_load_explicit(&peer->queued, memory_order_relaxed) > 0 && !peer_is_gone(peer) &&
+           clock_now_ns() < end_ns)
+        opal_progress();
+}
+
+/* Open MPI names processes of this job alone, which have waited for each other. Those of other jobs
+ * go on: what was sent to them arrives, and their lanes hear that this process ends in order. */
+static void other_jobs_part(void)
+{
+    for (struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer))
+        if (peer->is_of_other_job) {
+            copies_leave(peer);
+            if (peer_is_reachable(peer) && !peer_is_gone(peer))
+                control_send(peer_control_lane(peer), WIRE_END, NULL, 0);
+            (void) procs_part(&peer->proc, 1);
+        }
+}
+
+int module_del_procs(ompi_proc_t **procs, size_t count)
+{
+    /* Open MPI calls this only where MPI, or the last session, ends. */
+    sigpipe_ignore();
+    job_pages_end();
+    progress_thread_pause();
+    other_jobs_part();
+    int rc = procs_part(procs, count);
     progress_thread_resume();
     return rc;
 }

@@ -163,11 +163,14 @@ void waiting_wake(void)
 
 static bool sleep_for(const struct waiter *me, uint32_t microseconds)
 {
+    /* The first also where a word is awaited: it shows a rouse from before the sleep. */
+    const struct multilane_seen words[] = {{&waiting.completions, me->seen},
+                                           {me->word, me->word_seen}};
+
     if (state.rouser)
         state.rouser->will_sleep();
     if (state.sleeper)
-        return me->word ? state.sleeper->sleep(microseconds, me->word, me->word_seen)
-                        : state.sleeper->sleep(microseconds, &waiting.completions, me->seen);
+        return state.sleeper->sleep(microseconds, words, me->word ? 2 : 1);
     return count_sleep(microseconds, me->seen);
 }
 

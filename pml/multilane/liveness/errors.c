@@ -24,7 +24,7 @@ static void process_lost(ompi_proc_t *proc, const char *sentence)
     struct peer *peer = proc ? peer_find(proc->super.proc_name) : NULL;
     if ((peer && peer_is_gone(peer)) || handover_take(process_lost, proc, sentence))
         return; /* already printed, or the handover will do it */
-    if (peer && peer->is_of_other_job && !comms_have(peer))
+    if (peer && peer_has_parted(peer))
         return;
     opal_output(0, "%s", sentence);
     if (!compat_proc_failed(proc) && !(peer && lost_is_returned(peer)))
@@ -62,7 +62,7 @@ static void errors_of_btl(mca_btl_base_module_t *btl, const char *what, int rc)
 
 void lane_say(const struct lane *lane, const char *change, const char *why, bool last)
 {
-    if (mpi_is_ending())
+    if (mpi_is_ending() || peer_has_parted(lane->peer))
         return;
     opal_output(0, "multilane: lane %s (%d of %d) to %s %s: it %s.%s", class_lane_name(lane),
                 lane->index + 1, peer_lane_count(lane->peer),

@@ -350,7 +350,7 @@ static void lane_renew_silent(struct liveness *liveness, struct lane *lane)
 /* A process of another job that has disconnected: the job may connect to it again. */
 static bool may_be_met_again(const struct peer *peer)
 {
-    return peer->is_of_other_job && any_lane(peer, may_return) && !comms_have(peer);
+    return any_lane(peer, may_return) && peer_has_parted(peer);
 }
 
 static void look_waits_on(struct liveness *liveness, uint64_t now)
@@ -491,7 +491,7 @@ static void quiet_look(struct peer *peer, uint64_t now)
     if (!liveness)
         return;
     bool quiet = is_forgotten(liveness, now);
-    if (quiet && peer->is_of_other_job && !comms_have(peer)) {
+    if (quiet && peer_has_parted(peer)) {
         OPAL_THREAD_LOCK(&liveness->lock);
         liveness->asked_ns = now; /* not asked now; look again after the same time */
         OPAL_THREAD_UNLOCK(&liveness->lock);

@@ -153,15 +153,17 @@ bool comm_has(const struct mca_pml_comm_t *comm, int32_t source, const struct pe
     return false;
 }
 
-bool comms_have(const struct peer *peer)
+bool peer_has_parted(const struct peer *peer)
 {
     bool is_member = false;
+    if (!peer->is_of_other_job || atomic_load_explicit(&peer->has_ended, memory_order_relaxed))
+        return peer->is_of_other_job;
     multilane_lock();
     for (const struct mca_pml_comm_t *comm = comm_next(NULL); comm && !is_member;
          comm = comm_next(comm))
         is_member = comm_has(comm, MATCH_ANY, peer);
     multilane_unlock();
-    return is_member;
+    return !is_member;
 }
 
 bool comm_lost_any(const struct mca_pml_comm_t *comm, int32_t source)

@@ -53,9 +53,9 @@ opal_process_name_t comm_name_of(const struct mca_pml_comm_t *comm, uint32_t ran
 
 /* Does this source, a rank or MATCH_ANY, include the peer? */
 bool comm_has(const struct mca_pml_comm_t *comm, int32_t source, const struct peer *peer);
-/* Is the peer in any communicator? A process of another job in none may have ended, which is no
- * error. Takes the component's lock. */
-bool comms_have(const struct peer *peer);
+/* Is it a process of another job that has said that it ends, or that is in no communicator any
+ * more? That its lanes break is no error. Takes the component's lock. */
+bool peer_has_parted(const struct peer *peer);
 
 /* Is a process lost that a message from `source` could come from? */
 bool comm_lost_any(const struct mca_pml_comm_t *comm, int32_t source);

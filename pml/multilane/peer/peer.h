@@ -21,6 +21,7 @@ struct peer {
     ompi_proc_t *proc;
     opal_process_name_t name;
     bool is_of_other_job;   /* every header to it carries this process's name */
+    _Atomic bool has_ended; /* of another job: its MPI has ended in order (WIRE_END); relaxed */
     _Atomic bool reachable; /* peer_reach; written under the component's lock, or once it is lost */
     bool is_self;
     _Atomic bool lost;         /* lost, and errors are returned, see lost.c */

@@ -7,7 +7,7 @@
 
 /* The modex record (contact.h) settles version and byte order once; no header repeats them.
  * Fields are in host byte order, which the record has found equal at both ends. */
-#define WIRE_VERSION 20
+#define WIRE_VERSION 21
 
 /* One BTL tag for everything: the first of the tags that Open MPI gives to the PML. */
 #define WIRE_TAG 0x50
@@ -56,6 +56,7 @@ enum wire_type {
     WIRE_WRONG,      /* this lane brought wrong bytes, and is left out */
     WIRE_FIN_SUMMED, /* WIRE_FIN, and the sum of the message */
     WIRE_SO_FAR,     /* so many bytes, from the first on, were put: before a WIRE_FIN_SUMMED */
+    WIRE_END,        /* the sender's MPI ends in order; to processes of other jobs */
     WIRE_TYPES
 };
 

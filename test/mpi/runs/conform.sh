@@ -4,7 +4,7 @@
 # All over our lane; over those of Open MPI the chapters, and threads, which meet its shared memory; spawned
 # processes and sessions over sockets. A sanitizer sees memory: nothing over a second lane.
 elsewhere_only "series=conform.@(*.multilane-shm.*|@(chapters|thread).multilane-$sm.3|chapters.multilane-tcp.2|
-@(thread|session?(.many)|dynamic).multilane-sock.3|dynamic.@(few-rings|clients))" \
+@(thread|session?(.many)|dynamic).multilane-sock.3|dynamic.@(few-rings|clients|leaving.shm,sock))" \
     "asan=conform.@(@(chapters|thread|dynamic).multilane-$sm.3|dynamic.@(few-rings|clients)|
 inner.multilane-shm.2|onesided.multilane-shm.rdma.3)"
 conform_limit_s=$limit_s
@@ -98,6 +98,17 @@ fi
 check "${prefix}conform.dynamic.outlived" conform_dynamic 2 --mca pml multilane \
     --mca btl self,$sm,sock --mca pml_multilane_lost_s 2 --mca btl_sock_lost_s 2 -- dynamic \
     --case parents_outlive_their_children --thorough --seconds 60
+# Children that end in order are no loss, and no lane to them is.
+conform_leaving() { # BTLS
+    local output
+    output=$(conform_dynamic 2 --mca pml multilane --mca btl "self,$1" --mca btl_sock_if lo -- dynamic \
+        --case children_leave_without_disconnect --thorough --seconds 60) || { printf '%s\n' "$output"; return 1; }
+    printf '%s\n' "$output"
+    ! grep -q 'counts as failed\|is left out\|is lost' <<<"$output"
+}
+for lanes in sock shm shm,sock; do
+    check "${prefix}conform.dynamic.leaving.$lanes" conform_leaving "$lanes"
+done
 # Memory for one large ring: all others stay small, and large messages to them go in pieces.
 check "${prefix}conform.dynamic.few-rings" conform_dynamic 2 --mca pml multilane \
     --mca btl self,shm --mca btl_shm_ring_bytes 256k --mca btl_shm_memory_max 300k \
