@@ -151,17 +151,21 @@ static inline int compat_comm_receive_error(ompi_communicator_t *comm, int sourc
                                                                             : MPI_ERR_PROC_FAILED;
 }
 
-/* The result of a blocking receive. One that waits for anybody is only interrupted by a failure,
- * and ends here. */
+/* The result of a blocking receive. A failure only interrupts one from any source: it ends here,
+ * without a message if it has none yet, and else with its message, which may be on its way. */
 static inline int compat_recv_status(ompi_request_t *request)
 {
-    int rc = request->req_status.MPI_ERROR;
-    if (OPAL_UNLIKELY(rc == MPI_ERR_PROC_FAILED_PENDING)) {
-        ompi_request_cancel(request);
-        ompi_request_wait_completion(request);
-        rc = MPI_ERR_PROC_FAILED;
-    }
-    return rc;
+    const ompi_status_public_t *status = &request->req_status;
+
+    if (OPAL_LIKELY(status->MPI_ERROR != MPI_ERR_PROC_FAILED_PENDING))
+        return status->MPI_ERROR;
+    /* Each time: its sender may be lost meanwhile, and nothing more comes. */
+    for (ompi_request_cancel(request); !REQUEST_COMPLETE(request); ompi_request_cancel(request))
+        opal_progress();
+    opal_atomic_rmb();
+    if (status->_cancelled)
+        return MPI_ERR_PROC_FAILED;
+    return status->MPI_ERROR == MPI_ERR_PROC_FAILED_PENDING ? MPI_SUCCESS : status->MPI_ERROR;
 }
 
 #else

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A process dies: what ULFM promises to the others holds over the PML. Needs Open MPI 5.0 or later,
- * started with --with-ft ulfm; the last rank is the one that dies. With an argument barriers go
+ * started with --with-ft ulfm; 4 ranks, of which the last one dies. With an argument barriers go
  * through shared memory, where those who wait in one learn of the death. */
 #include <mpi.h>
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #if OMPI_MAJOR_VERSION >= 5
 #include <mpi-ext.h>
@@ -79,6 +81,42 @@ static void meet_without_the_dead(void)
     MPI_Comm_free(&together);
 }
 
+enum { SENDER = 1, RECEIVER = 2, FIRST = 6, FROM_ANY = 8, HAS_COME = 10, BYTES_FROM_ANY = 8 << 20 };
+
+/* The process dies while a message is on its way to a receive from any source, whose sender
+ * computes: it arrives there, or the receive ends without it and the next one gets it. */
+static void send_and_compute(void)
+{
+    char *bytes = malloc(BYTES_FROM_ANY);
+    MPI_Request request;
+    memset(bytes, 7, BYTES_FROM_ANY);
+    MPI_Send(bytes, 1, MPI_BYTE, RECEIVER, FIRST, MPI_COMM_WORLD); /* they are connected */
+    MPI_Isend(bytes, BYTES_FROM_ANY, MPI_BYTE, RECEIVER, FROM_ANY, MPI_COMM_WORLD, &request);
+    sleep(1);
+    expect(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS, "send to a receive from any source");
+    free(bytes);
+}
+
+static void receive_from_any(void)
+{
+    char *bytes = calloc(1, BYTES_FROM_ANY);
+    int has_come = 1;
+    MPI_Recv(bytes, 1, MPI_BYTE, SENDER, FIRST, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    int error = MPI_Recv(bytes, BYTES_FROM_ANY, MPI_BYTE, MPI_ANY_SOURCE, FROM_ANY, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE);
+    if (error != MPI_SUCCESS) {
+        expect(error, MPIX_ERR_PROC_FAILED, "receive from any source");
+        expect(MPI_Recv(bytes, BYTES_FROM_ANY, MPI_BYTE, SENDER, FROM_ANY, MPI_COMM_WORLD,
+                        MPI_STATUS_IGNORE),
+               MPI_SUCCESS, "receive after one from any source");
+    }
+    for (int i = 0; i < BYTES_FROM_ANY; i++)
+        if (bytes[i] != 7)
+            expect(i, -1, "byte of a message from any source");
+    free(bytes);
+    MPI_Send(&has_come, 1, MPI_INT, 0, HAS_COME, MPI_COMM_WORLD);
+}
+
 static void wait_for_revoke(void)
 {
     int value;
@@ -104,6 +142,7 @@ static void go_on(void)
 
 int main(int argc, char **argv)
 {
+    int has_come;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -125,10 +164,16 @@ int main(int argc, char **argv)
         if (together != MPI_COMM_NULL)
             meet_without_the_dead();
         talk_to_the_dead();
+        if (together == MPI_COMM_NULL)
+            MPI_Recv(&has_come, 1, MPI_INT, RECEIVER, HAS_COME, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         MPIX_Comm_revoke(MPI_COMM_WORLD);
     } else {
         if (together != MPI_COMM_NULL)
             meet_without_the_dead();
+        else if (rank == SENDER)
+            send_and_compute();
+        else
+            receive_from_any();
         wait_for_revoke();
     }
     go_on();

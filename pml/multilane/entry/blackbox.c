@@ -497,7 +497,12 @@ static int recorded_mrecv(void *buffer, size_t count, ompi_datatype_t *datatype,
 {
     ompi_request_t *request;
     int rc = recorded_imrecv(buffer, count, datatype, message, &request);
-    return rc == OMPI_SUCCESS ? ompi_request_wait(&request, status) : rc;
+    if (rc != OMPI_SUCCESS)
+        return rc;
+    rc = ompi_request_wait(&request, status);
+    if (request != MPI_REQUEST_NULL) /* it has ended in an error */
+        ompi_request_free(&request);
+    return rc;
 }
 
 static bool is_of_pml(const ompi_request_t *request)

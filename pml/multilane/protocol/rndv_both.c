@@ -144,10 +144,8 @@ static void rndv_both_finish(struct recv_request *request)
     if (!has_failed)
         /* Behind the RTR: on a faster lane it would arrive before it at a sender that was away. */
         recv_request_acknowledge(request, own->lane);
-    else if (recv_request_let_go(request, request->wanted))
-        recv_request_ask_on(request, own->lane); /* over what was copied come the same bytes */
     else
-        recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
+        recv_request_ask_again(request, own->lane);
 }
 
 /* Two things must have happened, in either order and in any threads: this end is through with the

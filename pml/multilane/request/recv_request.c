@@ -284,10 +284,7 @@ static void recv_request_check(struct recv_request *request)
     }
     rma_release(&request->rma);
     atomic_store_explicit(&request->received, 0, memory_order_relaxed); /* no piece was asked for */
-    if (recv_request_let_go(request, request->wanted))
-        recv_request_ask(request);
-    else
-        recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
+    recv_request_ask_again(request, peer_control_lane(recv_request_peer(request)));
 }
 
 void recv_request_received(struct recv_request *request, size_t bytes)
@@ -489,17 +486,25 @@ void recv_request_get_failed(struct recv_request *request)
                                             memory_order_relaxed);
 }
 
-void recv_request_ask_on(struct recv_request *request, struct lane *lane)
-{
-    if (OPAL_UNLIKELY(peer_is_gone(recv_request_peer(request))))
-        recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
-    else
-        recv_request_send_rtr(request, lane, WIRE_BY_SEND, NULL, NULL);
-}
-
 void recv_request_ask(struct recv_request *request)
 {
-    recv_request_ask_on(request, peer_control_lane(recv_request_peer(request)));
+    struct peer *peer = recv_request_peer(request);
+    if (OPAL_UNLIKELY(peer_is_gone(peer)))
+        recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
+    else
+        recv_request_send_rtr(request, peer_control_lane(peer), WIRE_BY_SEND, NULL, NULL);
+}
+
+void recv_request_ask_again(struct recv_request *request, struct lane *lane)
+{
+    /* Not changed any more but by lost_end, which lets this thread end the receive then. */
+    struct wire_handle handle = request->handle;
+    if (!recv_request_let_go(request, request->wanted))
+        recv_request_fail(request, COMPAT_ERR_PROC_FAILED);
+    else if (OPAL_UNLIKELY(peer_is_gone(recv_request_peer(request))))
+        recv_request_lost(request, handle); /* lost_end may be doing the same */
+    else
+        recv_request_send_rtr(request, lane, WIRE_BY_SEND, NULL, NULL);
 }
 
 /* Claims bytes for the caller, which writes them and then counts the fresh ones; until then the

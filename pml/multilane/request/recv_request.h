@@ -181,8 +181,9 @@ void recv_request_get_failed(struct recv_request *request);
 bool recv_request_is_right(struct recv_request *request, struct lane *lane);
 /* Asks for the message as active messages (RTR). */
 void recv_request_ask(struct recv_request *request);
-/* The same on a given lane, which must not be overtaken. */
-void recv_request_ask_on(struct recv_request *request, struct lane *lane);
+/* The same of one that has a handle, and has promised all bytes: they come once more, over the same
+ * bytes. The lane must not be overtaken. */
+void recv_request_ask_again(struct recv_request *request, struct lane *lane);
 /* Makes the handle by which the sender answers. False: the receive has ended with an error; there
  * is no memory, which the sender is told, or it is lost. */
 bool recv_request_can_answer(struct recv_request *request);
