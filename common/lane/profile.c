@@ -37,13 +37,13 @@ void profile_path(enum profile_folder folder, const char *site_folder,
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-enum profile_state profile_read(const char *path, const struct fingerprint *here,
+enum profile_state profile_read(const char *path, const struct fingerprint *here, bool is_own,
                                 struct lane_file *file, struct error_text *error)
 {
     struct error_text why;
     size_t length;
     bool absent;
-    char *text = whole_file_read(path, LANE_FILE_BYTES_MAX, false, &length, &absent, error);
+    char *text = whole_file_read(path, LANE_FILE_BYTES_MAX, is_own, &length, &absent, error);
     if (!text)
         return absent ? PROFILE_ABSENT : PROFILE_REFUSED;
     bool good = lane_file_parse(path, text, length, file, NULL, NULL, error);

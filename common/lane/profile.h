@@ -34,8 +34,9 @@ enum profile_state {
     PROFILE_REFUSED /* *error says why */
 };
 
-/* Reads one file. It is refused if it is no profile, or one of another machine. */
-enum profile_state profile_read(const char *path, const struct fingerprint *here,
+/* Reads one file. It is refused if it is no profile, one of another machine or, where it is to be
+ * this user's alone (`is_own`), another user's. */
+enum profile_state profile_read(const char *path, const struct fingerprint *here, bool is_own,
                                 struct lane_file *file, struct error_text *error);
 
 /* Replaces the costs of `lane` by those that were measured for a lane of this name at this

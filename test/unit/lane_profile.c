@@ -95,7 +95,8 @@ static void profiles_are_read_as_they_were_written(void)
         struct error_text error = {""};
         chance_profile(&chance, &written);
         CHECK(profile_write(path, &written, &error), "%s", error.text);
-        enum profile_state state = profile_read(path, &written.profile.machine, &read, &error);
+        enum profile_state state =
+            profile_read(path, &written.profile.machine, true, &read, &error);
         CHECK(state == PROFILE_READ, "round %d: %s", round, error.text);
         if (state != PROFILE_READ)
             return;
@@ -132,7 +133,7 @@ static void refused(const char *because)
     struct fingerprint here;
     struct error_text error = {""};
     fingerprint_take("4.1.4", &here);
-    CHECK(profile_read(path, &here, &read, &error) == PROFILE_REFUSED, "%s", because);
+    CHECK(profile_read(path, &here, true, &read, &error) == PROFILE_REFUSED, "%s", because);
     CHECK(strstr(error.text, because), "\"%s\" does not say \"%s\"", error.text, because);
     CHECK(!strchr(error.text, '\n'), "one line: %s", error.text);
 }
@@ -150,7 +151,7 @@ static void every_truncation_is_refused(void)
     fclose(file);
     for (size_t cut = 0; cut + 2 < length; cut += 1 + length / 200) {
         text_write(text, cut);
-        CHECK(profile_read(path, &written.profile.machine, &read, &error) == PROFILE_REFUSED,
+        CHECK(profile_read(path, &written.profile.machine, true, &read, &error) == PROFILE_REFUSED,
               "%zu of %zu bytes", cut, length);
     }
 }
@@ -238,9 +239,9 @@ static void absence_is_no_complaint(void)
     struct error_text error;
     fingerprint_take("4.1.4", &here);
     snprintf(path, sizeof(path), "%s/nothing", folder);
-    CHECK(profile_read(path, &here, &read, &error) == PROFILE_ABSENT, "%s", path);
+    CHECK(profile_read(path, &here, true, &read, &error) == PROFILE_ABSENT, "%s", path);
     snprintf(path, sizeof(path), "%s/no/folder/nothing", folder);
-    CHECK(profile_read(path, &here, &read, &error) == PROFILE_ABSENT, "%s", path);
+    CHECK(profile_read(path, &here, true, &read, &error) == PROFILE_ABSENT, "%s", path);
 }
 
 static void what_cannot_be_written_is_said(void)

@@ -213,6 +213,33 @@ static void a_folder_out_of_reach_is_no_profile(void)
     used_profile_fini();
 }
 
+/* In the user's folder, where another one has put it. */
+static void a_profile_of_another_user_is_not_believed(void)
+{
+    char folder[] = "/tmp/multilane-cache.XXXXXX", path[PROFILE_PATH_CHARS];
+    mca_btl_base_module_t *btls[2] = {btl_of(&kinds[0], 0), NULL};
+    struct fingerprint here;
+    if (geteuid() != 0) /* else it cannot be given away */
+        return;
+    fingerprint_take(version_built, &here);
+    CHECK(mkdtemp(folder) && setenv("XDG_CACHE_HOME", folder, 1) == 0, "%s", folder);
+    profile_path(PROFILE_OF_USER, NULL, &here, path);
+    CHECK(profile_make(path, class_met(&kinds[0], btls)), "%s", path);
+    used_profile_load();
+    CHECK(used_profile(), "an own one: %s", used_profile_story());
+    used_profile_fini();
+    CHECK(chown(path, 12345, 12345) == 0, "it stays ours");
+    used_profile_load();
+    CHECK(!used_profile() && used_profile_complaint() &&
+              strstr(used_profile_complaint(), "another user"),
+          "%s", used_profile_story());
+    used_profile_fini();
+    unlink(path);
+    *strrchr(path, '/') = '\0';
+    rmdir(path);
+    rmdir(folder);
+}
+
 int main(void)
 {
     standin_begin();
@@ -220,5 +247,6 @@ int main(void)
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         the_tool_prints_what_the_job_uses(&kinds[i]);
     a_folder_out_of_reach_is_no_profile();
+    a_profile_of_another_user_is_not_believed();
     return check_end();
 }

@@ -25,11 +25,12 @@ static struct {
 } measured;
 
 /* Takes the file, if it is for this machine; else sets the story to why not. */
-static enum profile_state take(const char *path, const struct fingerprint *here)
+static enum profile_state take(const char *path, const struct fingerprint *here, bool is_own)
 {
     struct error_text why = {"no memory for a profile"};
     struct lane_file *file = calloc(1, sizeof(*file));
-    enum profile_state state = file ? profile_read(path, here, file, &why) : PROFILE_REFUSED;
+    enum profile_state state =
+        file ? profile_read(path, here, is_own, file, &why) : PROFILE_REFUSED;
     if (state == PROFILE_READ) {
         measured.profile = file;
         snprintf(measured.story, sizeof(measured.story), "profile %s of %s", path,
@@ -55,7 +56,7 @@ static void look_around(const struct fingerprint *here)
     for (int i = 0; i < PROFILE_FOLDERS && state == PROFILE_ABSENT; i++) {
         profile_path((enum profile_folder) i, MULTILANE_SITE_DIR, here, path);
         if (path[0] && is_there(path))
-            state = take(path, here);
+            state = take(path, here, i == PROFILE_OF_USER);
     }
     if (state == PROFILE_ABSENT)
         snprintf(measured.story, sizeof(measured.story),
@@ -83,7 +84,8 @@ void used_profile_load(void)
     } else if (strcmp(name, "none") == 0) {
         snprintf(measured.story, sizeof(measured.story),
                  "no profile: pml_multilane_profile is none");
-    } else if (take(name, here()) == PROFILE_ABSENT) { /* a user that names a file wants it */
+    } else if (take(name, here(), false) == PROFILE_ABSENT) {
+        /* A user that names a file wants it. */
         fail_with(&measured.complaint, "pml_multilane_profile: %.200s: there is no such file",
                   name);
     }
