@@ -20,7 +20,8 @@ void host_boot(char text[HOST_BOOT_BYTES]);
 /* Fills with random bytes. False: errno says why not. */
 bool host_random(void *memory, size_t bytes);
 
-/* A descriptor of memory that has this name in /proc alone, and can be sealed; -1 and errno. */
+/* A descriptor of memory that has this name in /proc alone, is this user's alone, and can be
+ * sealed; -1 and errno. */
 int host_memory(const char *name);
 
 /* May a file of this process have so many bytes? Making it larger ends the process by a signal.

@@ -231,9 +231,8 @@ static void others_refused(enum segment_kind kind)
 
     if (create(&segment, kind, &failed) != 0)
         return;
-    CHECK(fstat(segment.fd, &status) == 0 &&
-              (kind == SEGMENT_MEMFD || (status.st_mode & 07777) == 0600),
-          "%s: mode %o", kind_name(kind), status.st_mode);
+    CHECK(fstat(segment.fd, &status) == 0 && (status.st_mode & 07777) == 0600, "%s: mode %o",
+          kind_name(kind), status.st_mode);
     if (geteuid() == 0)
         CHECK(in_child(open_as_another_user, &segment) == 0, "%s: another user", kind_name(kind));
     else

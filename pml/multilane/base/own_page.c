@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -70,11 +69,6 @@ static bool page_map(const char **why)
 static void drain_open(void)
 {
     drain_fd = host_memory(DRAIN_FILE_NAME);
-    if (drain_fd >= 0 && fchmod(drain_fd, S_IRUSR | S_IWUSR) == 0)
-        return;
-    if (drain_fd >= 0)
-        close(drain_fd);
-    drain_fd = -1;
 }
 
 /* What is not there whole is not asked. */
@@ -258,7 +252,10 @@ static struct {
          "Nothing that is under way to a peer over a lane has arrived for half of "
          "pml_multilane_suspect_ms, and it is asked over each lane",
          NULL},
-    [TOOL_PLAN_CHANGED] = {"plan_changed", "Later messages to a peer follow another plan", NULL},
+    [TOOL_PLAN_CHANGED] = {"plan_changed",
+                           "Later messages to a peer follow another plan, since its lanes, their "
+                           "round trips or devices have changed",
+                           NULL},
 };
 
 int tool_events_register(const mca_base_component_t *component)

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/multilane.h"
 #include "base/parameters.h"
+#include "common/lane/host.h"
 #include "common/lock/clock.h"
 #include "common/memory/device_measure.h"
 #include "plan/costs.h"
@@ -110,7 +111,7 @@ static void page_map(int fd)
 
 static void page_make(void)
 {
-    int fd = memfd_create("multilane-devices", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = host_memory("multilane-devices");
     if (fd >= 0 && ftruncate(fd, sizeof(struct device_page)) != 0) {
         close(fd);
         fd = -1;
