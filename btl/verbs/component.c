@@ -69,8 +69,8 @@ static const struct param params[] = {
     {"rails", PARAM_INT, &verbs.rails, "0 to 16",
      "the most ports used toward one process; 0: two, nearest ports first"},
     {"same_node", PARAM_WORD, &verbs.same_node, "auto, yes or no",
-     "a lane to processes of this node as well: yes, no, or auto: only where btl names no BTL of "
-     "shared memory"},
+     "a lane to processes of this node as well: yes, no, or auto: only where btl leaves out shm, "
+     "vader and sm"},
     {"dmabuf", PARAM_WORD, &verbs.dmabuf, "auto or none",
      "device memory that the port reads and writes itself (GPU-direct): auto, where the CUDA "
      "driver "

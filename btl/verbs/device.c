@@ -76,8 +76,8 @@ static void refuse_transport(const struct ibv_device *device)
 
     if (device->transport_type == IBV_TRANSPORT_IWARP)
         REFUSE(
-            "%s: it speaks iWARP, which has no datagrams to make connections by; use tcp over its "
-            "interface (--mca btl_tcp_if_include), or set the adapter to RoCE if it can",
+            "%s: it speaks iWARP, which has no datagrams to make connections by; sock uses its "
+            "interface if that has an address (btl_sock_if), or set the adapter to RoCE if it can",
             name);
     else
         REFUSE("%s: it speaks neither InfiniBand nor RoCE, as Amazon's EFA does not; use libfabric "
@@ -302,8 +302,8 @@ static bool queues_open(struct verbs_module *module, const struct ibv_device_att
     if (device->max_srq <= 0 || device->max_srq_wr <= 0) {
         REFUSE(
             "%s: it has no shared receive queue, which a lane receives by (max_srq of ibv_devinfo "
-            "-v; Intel's E810 has none); use tcp over its interface (--mca btl_tcp_if_include), or "
-            "UCX instead of Multilane (--mca pml ucx)",
+            "-v; Intel's E810 has none); sock uses its interface if that has an address "
+            "(btl_sock_if), or use UCX instead of Multilane (--mca pml ucx)",
             module->device);
         return false;
     }

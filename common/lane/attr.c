@@ -47,8 +47,10 @@ static bool lane_set(struct model_lane *lane, const char *name, const char *valu
     if (strcmp(name, "use") == 0 || strcmp(name, "shared") == 0 || strcmp(name, "verify") == 0)
         return key_read(key_find(lane_keys, name), value, lane, why);
     if (strcmp(name, "group") != 0)
-        return fail_with(why, "there is no such key; it is latency, bandwidth, overhead, reg_cost, "
-                              "reg_growth, group, shared, use or verify");
+        return fail_with(why, "there is no such key; it is latency, bandwidth, overhead (or its "
+                              "parts overhead_send, overhead_receive), reg_cost or reg_growth, "
+                              "each also with send_, get_, put_ or both_ before it, group, "
+                              "shared, use or verify");
     if (!number_parse_count(value, 0, GROUP_MAX, &group, why))
         return false;
     lane->group = (uint32_t) group;
@@ -75,7 +77,7 @@ static bool item_read(const struct reader *reader, const char *btl, const char *
     struct error_text why;
     if (!reader->btl)
         return value_check(key, value, &why) ||
-               fail_with(error, "%s: %s=%s: %.150s", btl, key, value, why.text);
+               fail_with(error, "%s: %s=%s: %.250s", btl, key, value, why.text);
     if (strcmp(btl, reader->btl) == 0 &&
         (!device || (reader->device && strcmp(device, reader->device) == 0)) &&
         (strcmp(key, "shared") == 0) == reader->shares)

@@ -29,7 +29,7 @@ struct options {
 };
 
 #define FIRST_PAUSE_S                                                                              \
-    0.3 /* between the two looks of --why: three times what a page is old at most */
+    0.3 /* between the two looks of one report: three times what a page is old at most */
 #define SECOND_PAUSE_S 0.5 /* before a hang is said to be one, it is looked at once more */
 
 #define EXIT_HUNG    1
@@ -47,7 +47,7 @@ static const char *usage =
     "  --once           one table, then end\n"
     "  --json           all that is known, for programs; with --why the causes too\n"
     "  --prometheus     metrics in the text format of Prometheus\n"
-    "  --interval S     seconds between two looks (1)\n"
+    "  --interval S     seconds between two tables that follow each other (1)\n"
     "  --count N        so many tables, then end\n"
     "  --sort KEY       rank, since, bytes, queued or unexpected\n"
     "  --waiting        only ranks that wait\n"
@@ -140,7 +140,7 @@ static int report(struct ranks *ranks, const struct options *options)
 {
     struct why why;
     if (!is_still(options)) {
-        pause_s(options->why ? FIRST_PAUSE_S : options->interval_s < 0.3 ? 0.3 : FIRST_PAUSE_S);
+        pause_s(FIRST_PAUSE_S);
         ranks_look(ranks, false);
     }
     if (!why_find(ranks, &why) || !hang_confirm(ranks, &why, options))

@@ -37,7 +37,8 @@ static const struct param rows[] = {
      "1: at finalize, rank 0 prints the plans it used and how often; 2: every rank does, with the "
      "terms of each switch"},
     {"explain_file", PARAM_STRING, &parameters.explain_file, NULL,
-     "where explain writes instead of the standard error; JSON if the name ends in .json"},
+     "where explain writes instead of the standard error; JSON if the name ends in .json; with "
+     "explain 2 each rank's file is NAME.RANK or NAME.RANK.json"},
     {"protocol", PARAM_STRING, &parameters.protocol, NULL,
      "auto, a protocol's name, or NAME:LO-HI,... with sizes in bytes (k, m, g, inf)"},
     {"rndv_bias", PARAM_STRING, &parameters.rndv_bias, NULL,
@@ -54,7 +55,7 @@ static const struct param rows[] = {
     {"queued_max", PARAM_STRING, &parameters.queued_max, NULL,
      "bytes of copies of messages to one peer that no lane has handed over yet (k, m, g); beyond "
      "it sends wait in their own memory"},
-    {"failover", PARAM_INT, &parameters.failover, NULL,
+    {"failover", PARAM_INT, &parameters.failover, "0 to 1",
      "1: go on over the other lanes when one of sock or verbs is lost, or over the only one of "
      "verbs once it is connected anew; 0: do not"},
     {"suspect_ms", PARAM_INT, &parameters.suspect_ms, "1 or more",
@@ -76,7 +77,7 @@ static const struct param rows[] = {
      "is wrong; the same in all processes"},
     {"lane_attr", PARAM_STRING, &parameters.lane_attr, NULL,
      "attributes of lanes: BTL[:device]:key=value,... in seconds and bytes a second"},
-    {"progress_thread", PARAM_INT, &parameters.progress_thread, NULL,
+    {"progress_thread", PARAM_INT, &parameters.progress_thread, "0 to 1",
      "1: a thread moves messages on while the program computes"},
     {"wait", PARAM_WORD, &parameters.wait, "auto, spin or sleep",
      "how a call waits: spin; sleep, after a short look, until something arrives; auto: sleep "
@@ -92,7 +93,7 @@ static const struct param rows[] = {
      "or a file with such code"},
     {"device_measure_ms", PARAM_INT, &parameters.device_measure_ms, "0 or more",
      "milliseconds that a process may measure a device for, at its first buffer there; 0: none"},
-    {"untested", PARAM_INT, &parameters.untested, NULL,
+    {"untested", PARAM_INT, &parameters.untested, "0 to 1",
      "1: say nothing where the running release of Open MPI was not checked, and try even another "
      "series or a pre-release; sizes of structures must agree all the same"},
     {.name = NULL}};

@@ -15,7 +15,7 @@
 #include "base/pending.h"
 #include "lane/lane.h"
 
-/* Most BTLs to poll; ours are three. */
+/* Most BTLs to poll; ours are four. */
 #define BTLS_MAX 16
 /* After so many rounds without result the thread yields, and after so many it sleeps: where it has
  * a processor, for a while; else soon, and until something arrives. */
