@@ -35,7 +35,7 @@ bindist: all
 	done
 	cp $(srcdir)/LICENSE $(bindist)/
 	$(MKDIR_P) $(bindist)/doc
-	cp $(srcdir)/README.md $(srcdir)/NEWS $(srcdir)/SECURITY.md $(bindist)/
+	cp $(srcdir)/README.md $(srcdir)/NEWS $(srcdir)/CHANGELOG.md $(srcdir)/SECURITY.md $(bindist)/
 	cp $(srcdir)/doc/*.md $(bindist)/doc/
 	tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$${SOURCE_DATE_EPOCH:-0} \
 		-cJf $(bindist).tar.xz $(bindist)
