@@ -25,8 +25,8 @@ mca_btl_base_module_t cuda_module; /* filled in cuda_register */
 static const struct param params[] = {
     {"lane", PARAM_LANE, &cuda.lane, NULL, NULL},
     {"handles_max", PARAM_INT, &cuda.handles_max, "1 or more",
-     "allocations, and chunks of mapped memory, of other processes that are kept open here, at "
-     "most, and chunks of this process that are shared"},
+     "the most allocations and chunks of mapped memory of other processes that are kept open here, "
+     "and the most chunks of this process that are shared"},
     {"off", PARAM_SHOWN, &cuda.off, NULL,
      "why this node has no such lane; empty where it may have one (for reading only)"},
     {.name = NULL}};

@@ -35,13 +35,14 @@ static int component_register(void)
         &mca_coll_node_component.collm_version, "bytes_max",
         "Collective operations go through the memory of a node up to so many bytes of a process, "
         "MPI_Alltoall also only up to 16 KiB for each, and where each process has a processor up "
-        "to 4 KiB. Where processes differ the least counts",
+        "to 4 KiB. If processes have different values the least counts",
         MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &node_bytes_max);
     (void) mca_base_component_var_register(
         &mca_coll_node_component.collm_version, "looking_ranks",
-        "Of so many processes with a processor each collective operations up to 4 KiB go through "
-        "the memory of a node, where each looks at what the others have left; of more by messages",
+        "Up to so many processes, each with a processor, have their collective operations up to "
+        "4 KiB go through the memory of a node, where each reads what the others have left; those "
+        "of more processes go by messages",
         MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &node_looking_ranks);
     (void) mca_base_component_var_register(&mca_coll_node_component.collm_version, "across_always",
