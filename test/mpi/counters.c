@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* That the PML's variables of MPI_T exist and count what was sent and received, by protocol and by
  * lane. Two ranks; every lane is named by an argument. With the argument "backlog": that a receiver
- * which finds many messages waiting takes one after the other, each when its receive is posted. */
+ * which finds many messages waiting takes one after the other, each when its receive is posted.
+ * With "tool", one process: that a tool which opens and closes MPI_T again and again does not grow.
+ */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,9 +171,39 @@ static void backlog_receive(void)
     free(buffer);
 }
 
+static long resident_kib(void)
+{
+    char line[256];
+    long kib = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof(line), file))
+        (void) sscanf(line, "VmRSS: %ld", &kib);
+    if (file)
+        fclose(file);
+    return kib;
+}
+
+/* Open MPI itself takes about 1 KiB a time. */
+static int tool(void)
+{
+    const int times = 8, most_kib = 50;
+    long before = 0;
+    for (int i = 0, provided; i < 2 * times; i++) {
+        if (i == times)
+            before = resident_kib();
+        MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+        MPI_T_finalize();
+    }
+    long grown_kib = (resident_kib() - before) / times;
+    printf("counters: %ld KiB a time\n", grown_kib);
+    return before == 0 || grown_kib > most_kib;
+}
+
 int main(int argc, char **argv)
 {
     int provided, all;
+    if (argc > 1 && strcmp(argv[1], "tool") == 0)
+        return tool();
     int is_backlog = argc > 1 && strcmp(argv[1], "backlog") == 0;
     MPI_Init(&argc, &argv);
     MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);

@@ -330,7 +330,7 @@ void module_fini(void)
     waiting_end(); /* both depend on how processes have waited */
     timers_end();
     opal_progress_unregister(module_progress);
-    multilane.enabled = false;
+    counters_end();
     multilane.receiving = false;
     pending_close();
     schedule_fini();

@@ -17,9 +17,12 @@
 #include "common/lane/crowd.h"
 #include "common/lane/startup_measure.h"
 
+/* Not by malloc: a tool may open and close MPI_T many times, which unloads the component and tells
+ * it nothing. */
 static struct {
     bool looked;
-    struct lane_file *profile; /* null: none in use */
+    bool is_used; /* the profile that follows */
+    struct lane_file profile;
     char story[PROFILE_PATH_CHARS + 128];
     struct error_text complaint;
 } measured;
@@ -27,17 +30,15 @@ static struct {
 /* Takes the file, if it is for this machine; else sets the story to why not. */
 static enum profile_state take(const char *path, const struct fingerprint *here, bool is_own)
 {
-    struct error_text why = {"no memory for a profile"};
-    struct lane_file *file = calloc(1, sizeof(*file));
-    enum profile_state state =
-        file ? profile_read(path, here, is_own, file, &why) : PROFILE_REFUSED;
-    if (state == PROFILE_READ) {
-        measured.profile = file;
+    struct error_text why = {""};
+    memset(&measured.profile, 0, sizeof(measured.profile));
+    enum profile_state state = profile_read(path, here, is_own, &measured.profile, &why);
+    measured.is_used = state == PROFILE_READ;
+    if (measured.is_used) {
         snprintf(measured.story, sizeof(measured.story), "profile %s of %s", path,
-                 file->profile.made);
+                 measured.profile.profile.made);
         return state;
     }
-    free(file);
     snprintf(measured.story, sizeof(measured.story), "no profile: %s", why.text);
     if (state == PROFILE_REFUSED)
         measured.complaint = why;
@@ -103,18 +104,18 @@ const char *used_profile_complaint(void)
 
 const struct lane_file *used_profile(void)
 {
-    return measured.profile;
+    return measured.is_used ? &measured.profile : NULL;
 }
 
 bool used_profile_apply(enum profile_placement placement, struct model_lane *lane)
 {
-    return measured.profile && profile_apply(measured.profile, placement, lane);
+    return measured.is_used && profile_apply(&measured.profile, placement, lane);
 }
 
 void used_profile_fini(void)
 {
-    free(measured.profile);
-    memset(&measured, 0, sizeof(measured));
+    measured.looked = measured.is_used = false;
+    measured.story[0] = measured.complaint.text[0] = '\0';
 }
 
 /* --- of earlier jobs -------------------------------------------------------------------------- */

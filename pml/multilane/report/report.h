@@ -21,6 +21,8 @@ struct wait_story;
 int counters_register(const mca_base_component_t *component);
 /* Registers the variables of each BTL that the job has opened. */
 int counters_register_lanes(const mca_base_component_t *component);
+/* From here on they read nothing of MPI, which ends. */
+void counters_end(void);
 
 /* shown.c: the lanes to a rank, for Open MPI's ompi_display_comm (5.0 and later); the caller
  * frees both parts. Null: no lane, or no memory. */

@@ -3,6 +3,7 @@
  * connections. */
 #include "report/report.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,10 +52,21 @@ static uint64_t routes_sum(const struct counted *mine, const struct peer_class *
     return sum;
 }
 
+/* A tool's thread may read while another one ends MPI. */
+static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
+
+void counters_end(void)
+{
+    pthread_mutex_lock(&reading);
+    multilane.enabled = false;
+    pthread_mutex_unlock(&reading);
+}
+
 static int read_routes(const struct mca_base_pvar_t *variable, void *value, void *object)
 {
     const struct counted *mine = variable->ctx;
     unsigned long long sum = 0;
+    pthread_mutex_lock(&reading);
     if (multilane.enabled) {
         multilane_lock();
         for (const struct peer_class *class = classes_first(); class; class = class->next)
@@ -62,6 +74,7 @@ static int read_routes(const struct mca_base_pvar_t *variable, void *value, void
                 sum += routes_sum(mine, class, (enum class_buffer) buffer);
         multilane_unlock();
     }
+    pthread_mutex_unlock(&reading);
     *(unsigned long long *) value = sum;
     return OMPI_SUCCESS;
 }

@@ -3,7 +3,7 @@
 # Profiles: made by multilane-calibrate, found by the next job, and left alone with one sentence where
 # they do not fit.
 # What is read, refused or does not fit is the same in each series; a sanitizer sees all of it.
-elsewhere_only 'series=profile.@(calibrate|times|found|used|switch-points*|other-pml|self)' \
+elsewhere_only 'series=profile.@(calibrate|times|found|tool|used|switch-points*|other-pml|self)' \
     'asan=!(profile.equal-names)'
 profile_folder=$build/profile-test
 rm -rf "$profile_folder"
@@ -45,6 +45,9 @@ else
             grep -q 'shm:shm .* profile$' <<<"$output"
     }
     check "${prefix}profile.found" profile_found
+    # It reads the profile each time.
+    profile_tool() { XDG_CACHE_HOME=$profile_folder/cache "$build/test/mpi/counters" tool; }
+    check "${prefix}profile.tool" profile_tool
 fi
 
 # On a machine where time jumps nothing is steady: a sentence, no file, and no banner of mpirun's.
