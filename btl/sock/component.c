@@ -180,6 +180,7 @@ static bool begin(void)
     sock.record.put_bytes = module_template.btl_put_limit;
     sock.module_count = 0;
     sock.is_ending = false;
+    sock.others_until_ms = 0;
     sock.buffer = aligned_alloc(4096, INTAKE_BYTES);
     sock.poll_fd = epoll_create1(EPOLL_CLOEXEC);
     sock.spare_fd = sock_spare_open();

@@ -99,11 +99,22 @@ int sock_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs
     return lane_add_procs(btl, count, procs, peers, reachable, peer_add);
 }
 
-/* A process of another job may compute still, and has not waited for this one. */
+/* A process of another job may compute still, and has not waited for this one; all of them have so
+ * long together. */
+static uint64_t drain_limit_ms(const sock_peer_t *peer)
+{
+    uint64_t now_ms = sock_now_ms();
+
+    if (sock_peer_is_of_this_job(peer))
+        return DRAIN_MS;
+    if (sock.others_until_ms == 0)
+        sock.others_until_ms = now_ms + (uint64_t) sock.lost_s * 1000;
+    return sock.others_until_ms > now_ms ? sock.others_until_ms - now_ms : 0;
+}
+
 static void peer_part(sock_peer_t *peer)
 {
-    sock_progress_drain(peer,
-                        sock_peer_is_of_this_job(peer) ? DRAIN_MS : (uint64_t) sock.lost_s * 1000);
+    sock_progress_drain(peer, drain_limit_ms(peer));
     sock_link_return_to(&peer->module->super, peer, NULL, NULL);
     OPAL_THREAD_LOCK(&peer->lock);
     if (peer->bye_state == 0)

@@ -333,7 +333,8 @@ struct sock_state {
     /* The extension's check_by; NULL: nothing is checked. Written before there are connections. */
     bool (*is_right)(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *peer, uint8_t tag,
                      const void *bytes, size_t length);
-    bool is_ending; /* who was told of messages and ends may be gone */
+    uint64_t others_until_ms; /* processes of other jobs are waited for, at the end; 0: not yet */
+    bool is_ending;           /* who was told of messages and ends may be gone */
 
     int poll_fd;
     _Atomic bool polling;

@@ -284,9 +284,8 @@ static int procs_part(ompi_proc_t **procs, size_t count)
 }
 
 /* Until no copy of what was sent to it waits here, for room there. */
-static void copies_leave(const struct peer *peer)
+static void copies_leave(const struct peer *peer, uint64_t end_ns)
 {
-    uint64_t end_ns = clock_now_ns() + (uint64_t) parameters.lost_s * 1000000000u;
     while (atomic_load_explicit(&peer->queued, memory_order_relaxed) > 0 && !peer_is_gone(peer) &&
            clock_now_ns() < end_ns)
         opal_progress();
@@ -296,9 +295,10 @@ static void copies_leave(const struct peer *peer)
  * go on: what was sent to them arrives, and their lanes hear that this process ends in order. */
 static void other_jobs_part(void)
 {
+    uint64_t end_ns = clock_now_ns() + (uint64_t) parameters.lost_s * 1000000000u;
     for (struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer))
         if (peer->is_of_other_job) {
-            copies_leave(peer);
+            copies_leave(peer, end_ns);
             if (peer_is_reachable(peer) && !peer_is_gone(peer))
                 control_send(peer_control_lane(peer), WIRE_END, NULL, 0);
             (void) procs_part(&peer->proc, 1);
