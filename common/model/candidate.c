@@ -242,7 +242,8 @@ static void candidate_cost(const struct candidate *candidate, const struct plan_
  * whatever the equation says. */
 #define UNKNOWN_FACTOR 1e3
 
-/* What messages have taken replaces what was expected, up to the end of the range of sizes. */
+/* What messages have taken replaces what was expected, up to the end of the range of sizes, or of
+ * the way in use. */
 static void cost_as_learned(const struct candidate *candidate, const struct plan_input *input,
                             uint64_t bytes, struct cost *cost)
 {
@@ -250,7 +251,8 @@ static void cost_as_learned(const struct candidate *candidate, const struct plan
     struct learned_key key = learned_key_of(candidate->protocol_index, candidate->copies,
                                             candidate->set.lane, candidate->set.count);
     double factor = learned_factor(input->learned, key, bucket);
-    struct learned_key used = input->learned->used[bucket];
+    uint64_t last_bytes;
+    struct learned_key used = learned_used_at(input->learned, bytes, &last_bytes);
     if (input->stay > 0 && learned_key_equals(key, used))
         factor *= input->stay;
     else if (input->stay > 0 && learned_is_known(input->learned, used, bucket) &&
@@ -260,8 +262,8 @@ static void cost_as_learned(const struct candidate *candidate, const struct plan
         cost->stage[stage].fixed_s *= factor;
         cost->stage[stage].growth_s_byte *= factor;
     }
-    if (cost->last_bytes > learned_bucket_end(bucket))
-        cost->last_bytes = learned_bucket_end(bucket);
+    if (cost->last_bytes > last_bytes)
+        cost->last_bytes = last_bytes;
 }
 
 /* Where processors move the bytes, both ends are busy with them, and what else they do for a

@@ -67,6 +67,21 @@ bool learned_is_known(const struct model_learned *learned, struct learned_key ke
     return way && way->factor[bucket] > 0;
 }
 
+struct learned_key learned_used_at(const struct model_learned *learned, uint64_t bytes,
+                                   uint64_t *last_bytes)
+{
+    uint32_t i = 0, bucket = learned_bucket(bytes);
+
+    *last_bytes = learned_bucket_end(bucket);
+    while (i < learned->use_count && bytes > learned->uses[i].largest_bytes)
+        i++;
+    if (i == learned->use_count)
+        return learned->used[bucket];
+    if (*last_bytes > learned->uses[i].largest_bytes)
+        *last_bytes = learned->uses[i].largest_bytes;
+    return learned->uses[i].key;
+}
+
 double learned_factor(const struct model_learned *learned, struct learned_key key, uint32_t bucket)
 {
     const struct learned_way *way = way_find(learned, key);

@@ -24,10 +24,21 @@ struct learned_way {
     float factor[LEARNED_BUCKETS]; /* 0: too few messages went this way */
 };
 
+/* A way in use, for messages up to that size. */
+struct learned_use {
+    uint64_t largest_bytes;
+    struct learned_key key;
+};
+
+#define LEARNED_USES_MAX 64
+
 struct model_learned {
     uint32_t way_count;
     struct learned_way ways[LEARNED_WAYS_MAX];
     struct learned_key used[LEARNED_BUCKETS]; /* the ways in use; `lanes` 0: none */
+    /* The same by size, as more than one may be in use in a bucket; of larger ones: `used`. */
+    uint32_t use_count;
+    struct learned_use uses[LEARNED_USES_MAX];
     float
         common[LEARNED_BUCKETS]; /* for what was not tried; 0: no message of about that size yet */
 };
@@ -46,6 +57,10 @@ void learned_settle(struct model_learned *learned);
 
 /* Has it shown in this bucket what it takes? */
 bool learned_is_known(const struct model_learned *learned, struct learned_key key, uint32_t bucket);
+
+/* The way in use at that size, and up to which size in its bucket. */
+struct learned_key learned_used_at(const struct model_learned *learned, uint64_t bytes,
+                                   uint64_t *last_bytes);
 
 /* What the equation's time for this way is multiplied by. */
 double learned_factor(const struct model_learned *learned, struct learned_key key, uint32_t bucket);

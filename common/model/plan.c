@@ -375,11 +375,6 @@ struct learned_key plan_entry_key(const struct plan_entry *entry)
     return learned_key_of(entry->protocol_index, entry->copies, entry->lanes, entry->lane_count);
 }
 
-struct learned_key plan_key_at(const struct plan *plan, uint32_t bucket)
-{
-    return plan_entry_key(plan_lookup(plan, UINT64_C(1) << bucket));
-}
-
 const char *plan_entry_manner(const struct plan_entry *entry)
 {
     return !entry->chooses ? "" : entry->copies ? ", copied" : ", in place";

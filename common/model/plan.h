@@ -63,8 +63,6 @@ static inline const struct plan_entry *plan_lookup(const struct plan *plan, uint
 }
 
 struct learned_key plan_entry_key(const struct plan_entry *entry);
-/* The way of the largest messages of a range of sizes. */
-struct learned_key plan_key_at(const struct plan *plan, uint32_t bucket);
 
 /* What reports say behind the entry's lanes: "", ", in place" or ", copied". */
 const char *plan_entry_manner(const struct plan_entry *entry);

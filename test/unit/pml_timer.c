@@ -418,6 +418,64 @@ static void a_plan_changes_where_another_way_is_faster(void)
     job_end();
 }
 
+/* The first size, from 8 KiB on, that the plan sends another way than the largest one of its range.
+ */
+static size_t size_before_border(void)
+{
+    for (size_t end = 16384; end <= (size_t) 1 << 30; end *= 2)
+        for (size_t size = end / 2 + 1; size < end; size += end / 64) {
+            struct route *route = route_used(CLASS_CONTIGUOUS, size);
+            if (!learned_key_equals(plan_entry_key(route->entry),
+                                    plan_entry_key(route_used(CLASS_CONTIGUOUS, end)->entry)))
+                return size;
+        }
+    CHECK(false, "the plan has no border inside a range");
+    return 16384;
+}
+
+/* A program sends one size, and the plan changes between that and the end of its range. */
+static void sizes_before_a_border_teach(void)
+{
+    begin(0, 1);
+    size_t size = size_before_border();
+    struct route *used = route_used(CLASS_CONTIGUOUS, size), *other = used;
+    took(used, size, 1, LEARNING_TIMES);
+    for (int i = 0; i < 10000 && other == used; i++)
+        other = learning_route(class_now(), used, size, 100, 1);
+    CHECK(other != used, "%zu bytes: no other way is tried", size);
+    double same = equation_s(used, size) / equation_s(other, size);
+    took(other, size, same / 2, LEARNING_LEAST);
+    plan_now();
+    struct route *now = route_used(CLASS_CONTIGUOUS, size);
+    CHECK(learned_key_equals(plan_entry_key(now->entry), plan_entry_key(other->entry)),
+          "%zu bytes: %s is still used", size, now->protocol->name);
+    CHECK(learning_is_promised(class_now(), CLASS_CONTIGUOUS, learned_bucket(size)), "no promise");
+    took(now, size, same / 2, LEARNING_LEAST);
+    CHECK(!learning_is_promised(class_now(), CLASS_CONTIGUOUS, learned_bucket(size)),
+          "the promise is not kept by messages of %zu bytes", size);
+    job_end();
+}
+
+/* Sizes on both sides of a border: a way that is in use for one of them and unknown is not pushed
+ * out by what is known of the other. */
+static void a_border_stays_where_only_one_side_is_known(void)
+{
+    begin(0, 1);
+    size_t size = size_before_border(), end = learned_bucket_end(learned_bucket(size));
+    struct route *below = route_used(CLASS_CONTIGUOUS, size);
+    struct learned_key above = plan_entry_key(route_used(CLASS_CONTIGUOUS, end)->entry);
+    took(below, size, 1, LEARNING_TIMES);
+    took(route_used(CLASS_CONTIGUOUS, 4 * end), 4 * end, 3, LEARNING_TIMES);
+    plan_now();
+    CHECK(learned_key_equals(plan_entry_key(route_used(CLASS_CONTIGUOUS, end)->entry), above),
+          "%zu bytes go by %s", end, route_used(CLASS_CONTIGUOUS, end)->protocol->name);
+    /* And after so many of them they stand for the range. */
+    took(route_used(CLASS_CONTIGUOUS, end), end, 1, LEARNING_TIMES + LEARNING_LEAST);
+    CHECK(learning_factor(class_now(), CLASS_CONTIGUOUS, above, learned_bucket(end)) > 0,
+          "%zu bytes teach nothing", end);
+    job_end();
+}
+
 /* A lane that was idle carries a few messages faster than many. */
 static void a_promise_that_is_not_kept_is_taken_back(void)
 {
@@ -601,7 +659,7 @@ static void the_next_job_begins_there(void)
     setenv("XDG_CACHE_HOME", folder, 1);
     parameters.profile = "auto";
     struct learned_key key = {0};
-    for (int job = 0; job < 2; job++) {
+    for (int job = 0; job < 3; job++) {
         parameters.profile = "auto";
         parameters.learn = 1;
         used_history_load();
@@ -617,7 +675,11 @@ static void the_next_job_begins_there(void)
             class_changes();
             took(used, 1 << 20, 1, LEARNING_LEAST);
             took(other, 1 << 20, same / 2, LEARNING_TIMES); /* the last word counts */
-        } else {
+        } else if (job == 1) {
+            /* A slow job, which times the way in use alone. */
+            took(used, 1 << 20, 8, LEARNING_TIMES);
+        }
+        if (job > 0) {
             CHECK(learned_key_equals(plan_entry_key(used->entry), key), "%s is used again",
                   used->protocol->name);
             CHECK(class_now()->move_count == 0, "which is no move");
@@ -646,6 +708,8 @@ int main(void)
     in_a_stream_nine_messages_share_their_time();
     a_plan_changes_where_another_way_is_faster();
     a_promise_that_is_not_kept_is_taken_back();
+    sizes_before_a_border_teach();
+    a_border_stays_where_only_one_side_is_known();
     a_machine_that_changes_is_followed();
     lanes_that_hinder_each_other_are_not_used_together();
     a_small_gain_changes_nothing();

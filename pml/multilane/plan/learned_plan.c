@@ -34,8 +34,11 @@ static void model_set(struct learning *learning, const struct plan *plan)
     model->way_count = learning->way_count;
     for (uint32_t i = 0; i < learning->way_count; i++)
         model->ways[i].key = learning->ways[i]->key;
+    for (uint32_t i = 0; i < plan->entry_count && i < LEARNED_USES_MAX; i++)
+        model->uses[model->use_count++] =
+            (struct learned_use){plan->largest[i], plan_entry_key(&plan->entries[i])};
     for (uint32_t j = 0; j < LEARNED_BUCKETS; j++) {
-        struct learned_key in_use = plan_key_at(plan, j);
+        struct learned_key in_use = learning_key_at(learning, plan, j);
         double used = learning_factor_in_use(learning, in_use, j);
         model->used[j] = in_use;
         for (uint32_t i = 0; i < learning->way_count; i++) {
@@ -49,29 +52,46 @@ static void model_set(struct learning *learning, const struct plan *plan)
     learning->has_news = false;
 }
 
-/* The first range of sizes that another plan sends another way; LEARNED_BUCKETS: none. */
-static uint32_t first_change(const struct plan *from, const struct plan *to)
+static bool goes_alike(const struct plan *one, const struct plan *other, uint64_t bytes)
 {
-    uint32_t i = 0;
-    while (i < LEARNED_BUCKETS && learned_key_equals(plan_key_at(from, i), plan_key_at(to, i)))
-        i++;
-    return i;
+    return learned_key_equals(plan_entry_key(plan_lookup(one, bytes)),
+                              plan_entry_key(plan_lookup(other, bytes)));
 }
 
-/* What messages of the entry take in the range, and how many were timed. */
+#define NO_SIZE UINT64_MAX
+
+/* The first size of messages that another plan sends another way; NO_SIZE: none. */
+static uint64_t first_change(const struct learning *learning, const struct plan *from,
+                             const struct plan *to)
+{
+    uint64_t size = NO_SIZE;
+    OPAL_THREAD_LOCK(&learning_lock);
+    for (uint32_t i = 0; i < LEARNED_BUCKETS && size == NO_SIZE; i++) {
+        uint64_t other = learning ? learning->other[i] : 0;
+        if (!goes_alike(from, to, learning_size(learning, i)))
+            size = learning_size(learning, i);
+        else if (other && !goes_alike(from, to, other))
+            size = other;
+    }
+    OPAL_THREAD_UNLOCK(&learning_lock);
+    return size;
+}
+
+/* What messages of the entry take at that size, and how many of its range were timed. */
 static void move_show(const struct peer_class *class, enum class_buffer buffer,
-                      const struct plan_entry *entry, uint32_t bucket, double *seconds,
+                      const struct plan_entry *entry, uint64_t bytes, double *seconds,
                       uint32_t *messages)
 {
     struct learned_key key = plan_entry_key(entry);
+    uint32_t bucket = learned_bucket(bytes);
     const struct learning_range *range = learning_range_of(class, buffer, key, bucket);
     *messages = range ? range->taken : 0;
     *seconds = learning_factor(class, buffer, key, bucket) *
-               learning_equation_s(class, buffer, entry, UINT64_C(1) << bucket);
+               learning_equation_s(class, buffer, entry, bytes);
 }
 
 static void move_add(struct peer_class *class, enum class_buffer buffer, const struct plan *from,
-                     const struct plan *to, uint32_t bucket)
+                     const struct plan *to, uint64_t bytes)
 {
     struct plan_move *move = calloc(1, sizeof(*move));
     class->move_count++;
@@ -79,11 +99,11 @@ static void move_add(struct peer_class *class, enum class_buffer buffer, const s
         return;
     move->at_s = 1e-9 * (double) (clock_now_ns() - learning_begun_ns());
     move->buffer = buffer;
-    move->bucket = bucket;
-    move->from = plan_lookup(from, UINT64_C(1) << bucket);
-    move->to = plan_lookup(to, UINT64_C(1) << bucket);
-    move_show(class, buffer, move->from, bucket, &move->from_s, &move->from_messages);
-    move_show(class, buffer, move->to, bucket, &move->to_s, &move->to_messages);
+    move->bucket = learned_bucket(bytes);
+    move->from = plan_lookup(from, bytes);
+    move->to = plan_lookup(to, bytes);
+    move_show(class, buffer, move->from, bytes, &move->from_s, &move->from_messages);
+    move_show(class, buffer, move->to, bytes, &move->to_s, &move->to_messages);
     move->next = class->moves;
     class->moves = move;
 }
@@ -104,41 +124,19 @@ static void counts_move(struct planned *from, struct planned *to)
         }
 }
 
-/* Another way is in use in this range of sizes: what was compared with the one before is compared
- * with the new one. With the lock held. */
-static void bucket_rebase(struct learning *learning, uint32_t bucket, struct learned_key from,
-                          struct learned_key to, bool is_promise)
-{
-    double before = learning_factor_in_use(learning, from, bucket);
-    const struct learning_way *way = learning_way_of(learning, to);
-    double factor = way ? learning_median(&way->at[bucket]) : 0;
-    for (uint32_t i = 0; i < learning->way_count; i++) {
-        struct learning_range *range = &learning->ways[i]->at[bucket];
-        bool is_recalled = range->taken <= range->recalled;
-        if (learned_key_equals(learning->ways[i]->key, to))
-            learning_range_set(range, factor * before);
-        else if (learned_key_equals(learning->ways[i]->key, from))
-            learning_range_set(range, before > 0 && factor > 0 ? 1 / factor : 0);
-        else
-            learning_range_divide(range, factor);
-        if (is_recalled) /* and still is: this job has not timed it */
-            range->recalled = range->taken;
-    }
-    learning->in_use[bucket] = 0;
-    learning->is_fresh[bucket] = false;
-    learning->promise[bucket] = (struct promise){.before_ratio = (float) before};
-    if (is_promise && before > 0 && factor > 0)
-        learning->promise[bucket].before = from;
-}
-
-static void learning_rebase(struct learning *learning, const struct plan *from,
+/* The next message of what has changed is timed, for the promise. */
+static void learning_rebase(struct peer_class *class, enum class_buffer buffer,
+                            struct learning *learning, const struct plan *from,
                             const struct plan *to, bool is_promise)
 {
     OPAL_THREAD_LOCK(&learning_lock);
     for (uint32_t i = 0; i < LEARNED_BUCKETS; i++) {
-        struct learned_key before = plan_key_at(from, i), after = plan_key_at(to, i);
-        if (!learned_key_equals(before, after))
-            bucket_rebase(learning, i, before, after, is_promise);
+        struct learned_key before = learning_key_at(learning, from, i),
+                           after = learning_key_at(learning, to, i);
+        if (learned_key_equals(before, after))
+            continue;
+        learning_bucket_rebase(learning, i, before, after, is_promise);
+        atomic_store_explicit(&class->tally[buffer][i].timed_at, 0, memory_order_relaxed);
     }
     OPAL_THREAD_UNLOCK(&learning_lock);
 }
@@ -149,16 +147,16 @@ static bool plan_again(struct peer_class *class, enum class_buffer buffer, doubl
 {
     struct planned *before = class_planned(class, buffer);
     struct planned *after = before ? class_plan(class, buffer, stay) : NULL;
-    uint32_t change = after ? first_change(before->plan, after->plan) : LEARNED_BUCKETS;
-    if (change == LEARNED_BUCKETS) {
+    struct learning *learning = learning_now(class, buffer);
+    uint64_t change = after ? first_change(learning, before->plan, after->plan) : NO_SIZE;
+    if (change == NO_SIZE) {
         planned_free(after);
         return false;
     }
     if (stay < 1)
         move_add(class, buffer, before->plan, after->plan, change);
-    struct learning *learning = learning_now(class, buffer);
     if (learning)
-        learning_rebase(learning, before->plan, after->plan, stay < 1);
+        learning_rebase(class, buffer, learning, before->plan, after->plan, stay < 1);
     counts_move(before, after);
     after->before = before;
     class_set_plan(class, buffer, after);
@@ -196,7 +194,7 @@ bool learning_is_due(const struct peer_class *class, enum class_buffer buffer)
 {
     const struct learning *learning = learning_now(class, buffer);
     bool due = false;
-    if (!learning || !class_learns(class))
+    if (!learning || !class_learns(class) || class->move_count >= MOVES_MOST)
         return false;
     OPAL_THREAD_LOCK(&learning_lock);
     due = learning->has_news && clock_now_ns() >= learning->plan_after_ns;
@@ -208,7 +206,7 @@ void learning_plan(struct peer_class *class, enum class_buffer buffer)
 {
     struct learning *learning = learning_now(class, buffer);
     uint64_t begin_ns = clock_now_ns();
-    if (!learning || class->move_count >= MOVES_MOST)
+    if (!learning)
         return;
     plan_as_known(class, buffer, learning, STAY);
     uint64_t end_ns = clock_now_ns();
@@ -267,7 +265,8 @@ static void way_recall(const struct history *history, struct peer_class *class, 
                        const struct history_way *way)
 {
     enum class_buffer buffer = (enum class_buffer) way->buffer;
-    struct learned_key in_use = plan_key_at(class_planned(class, buffer)->plan, way->bucket);
+    const struct plan *plan = class_planned(class, buffer)->plan;
+    struct learned_key in_use = learning_key_at(learning_now(class, buffer), plan, way->bucket);
     double used = recalled(history, class, name, buffer, in_use, way->bucket);
     double ratio = recalled(history, class, name, buffer, way->key, way->bucket);
     if (!(used > 0) || !(ratio > 0))
@@ -290,8 +289,19 @@ static bool way_fits(const struct peer_class *class, const struct history_way *w
            way->key.lanes >> class_lanes_described(class) == 0;
 }
 
-/* What messages of the class took, as a later job or class may know it. What is only recalled is
- * not left again: it counts by the way in use, which may have become another one. */
+/* Has this job timed the way in use? */
+static bool in_use_is_timed(const struct peer_class *class, enum class_buffer buffer,
+                            const struct learning *learning, uint32_t bucket)
+{
+    const struct plan *plan = class_planned(class, buffer)->plan;
+    const struct learning_way *way =
+        learning_way_of(learning, learning_key_at(learning, plan, bucket));
+    return way && way->at[bucket].taken > way->at[bucket].recalled;
+}
+
+/* What messages of the class took, as a later job or class may know it. What is only recalled
+ * counts by the way in use: it is left again where that was timed, or else the next job would
+ * compare what one took in a slow job with what the other took in a fast one. */
 static void ways_gather(const struct peer_class *class, const char *name, enum class_buffer buffer,
                         struct history *to)
 {
@@ -306,7 +316,7 @@ static void ways_gather(const struct peer_class *class, const char *name, enum c
             way.messages = range->taken;
             way.seconds = learning_factor(class, buffer, key, j) *
                           learning_equation_s(class, buffer, &entry, UINT64_C(1) << j);
-            if (way.seconds > 0 && range->taken > range->recalled)
+            if (way.seconds > 0 && in_use_is_timed(class, buffer, learning, j))
                 history_add_way(to, &way);
         }
 }

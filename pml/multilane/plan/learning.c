@@ -143,12 +143,6 @@ static void range_add(struct learning_range *range, double ratio, uint64_t bytes
     range->bytes = bytes;
 }
 
-static bool is_in_use(const struct peer_class *class, enum class_buffer buffer,
-                      struct learned_key key, uint32_t bucket)
-{
-    return learned_key_equals(key, plan_key_at(class_planned(class, buffer)->plan, bucket));
-}
-
 void learning_range_set(struct learning_range *range, double ratio)
 {
     range->recalled = 0;
@@ -163,6 +157,61 @@ void learning_range_divide(struct learning_range *range, double by)
         range->ratio[i] = by > 0 ? (float) ((double) range->ratio[i] / by) : 0;
     if (!(by > 0))
         range->taken = 0;
+}
+
+void learning_bucket_rebase(struct learning *learning, uint32_t bucket, struct learned_key from,
+                            struct learned_key to, bool is_promise)
+{
+    double before = learning_factor_in_use(learning, from, bucket);
+    const struct learning_way *way = learning_way_of(learning, to);
+    double factor = way ? learning_median(&way->at[bucket]) : 0;
+    for (uint32_t i = 0; i < learning->way_count; i++) {
+        struct learning_range *range = &learning->ways[i]->at[bucket];
+        bool is_recalled = range->taken <= range->recalled;
+        if (learned_key_equals(learning->ways[i]->key, to))
+            learning_range_set(range, factor * before);
+        else if (learned_key_equals(learning->ways[i]->key, from))
+            learning_range_set(range, before > 0 && factor > 0 ? 1 / factor : 0);
+        else
+            learning_range_divide(range, factor);
+        if (is_recalled) /* and still is: this job has not timed it */
+            range->recalled = range->taken;
+    }
+    learning->in_use[bucket] = 0;
+    learning->is_fresh[bucket] = false;
+    learning->promise[bucket] = (struct promise){.before_ratio = (float) before};
+    if (is_promise && before > 0 && factor > 0)
+        learning->promise[bucket].before = from;
+}
+
+uint64_t learning_size(const struct learning *learning, uint32_t bucket)
+{
+    return learning && learning->size[bucket] ? learning->size[bucket] : UINT64_C(1) << bucket;
+}
+
+struct learned_key learning_key_at(const struct learning *learning, const struct plan *plan,
+                                   uint32_t bucket)
+{
+    return plan_entry_key(plan_lookup(plan, learning_size(learning, bucket)));
+}
+
+/* With the lock held, for a message that goes by the plan. */
+static void size_follow(struct learning *learning, const struct plan *plan, uint64_t bytes)
+{
+    uint32_t bucket = learned_bucket(bytes);
+    struct learned_key before = learning_key_at(learning, plan, bucket);
+    struct learned_key now = plan_entry_key(plan_lookup(plan, bytes));
+    bool is_alike = learned_key_equals(before, now);
+    learning->misses[bucket] = is_alike ? 0 : learning->misses[bucket] + 1;
+    if (!is_alike)
+        learning->other[bucket] = bytes;
+    if (learning->size[bucket] && learning->misses[bucket] < LEARNING_TIMES)
+        return;
+    if (!is_alike)
+        learning_bucket_rebase(learning, bucket, before, now, false);
+    learning->size[bucket] = bytes;
+    learning->misses[bucket] = 0;
+    learning->is_looked[bucket] = false;
 }
 
 /* The shortest of the last messages; 0: there are too few. */
@@ -264,9 +313,13 @@ void learning_add(struct peer_class *class, const struct route *route, uint64_t 
     OPAL_THREAD_LOCK(&learning_lock);
     struct learning *learning = learning_made(class, buffer);
     struct learning_way *way = learning ? learning_way_made(learning, key) : NULL;
+    const struct plan *plan = class_planned(class, buffer)->plan;
+    if (way && learned_key_equals(key, plan_entry_key(plan_lookup(plan, bytes))))
+        size_follow(learning, plan, bytes);
     if (way)
-        way_add(learning, way, bucket, is_in_use(class, buffer, key, bucket), seconds / expected_s,
-                bytes);
+        way_add(learning, way, bucket,
+                learned_key_equals(key, learning_key_at(learning, plan, bucket)),
+                seconds / expected_s, bytes);
     OPAL_THREAD_UNLOCK(&learning_lock);
 }
 
@@ -294,7 +347,8 @@ double learning_factor(const struct peer_class *class, enum class_buffer buffer,
 {
     const struct learning *learning = learning_now(class, buffer);
     const struct learning_way *way = learning ? learning_way_of(learning, key) : NULL;
-    struct learned_key in_use = plan_key_at(class_planned(class, buffer)->plan, bucket);
+    struct learned_key in_use =
+        learning_key_at(learning, class_planned(class, buffer)->plan, bucket);
     if (!way)
         return 0;
     return learning_median(&way->at[bucket]) *
@@ -379,7 +433,7 @@ static void challenger_add(struct learning *learning, struct peer_class *class,
 {
     struct plan_entry entry;
     struct cost cost;
-    uint64_t bytes = UINT64_C(1) << bucket;
+    uint64_t bytes = learning_size(learning, bucket);
     uint8_t *count = &learning->challenger_count[bucket];
     const struct plan_entry *in_use = plan_lookup(class_planned(class, buffer)->plan, bytes);
     if (*count == LEARNING_CHALLENGERS ||
@@ -494,14 +548,16 @@ struct route *learning_route(struct peer_class *class, struct route *route, uint
     struct route *chosen = NULL;
     if (!may_try(class, buffer, bytes))
         return route;
-    double in_use_s = learning_equation_s(class, buffer, route->entry, UINT64_C(1) << bucket);
+    struct learned_key key = plan_entry_key(route->entry);
     OPAL_THREAD_LOCK(&learning_lock);
     struct learning *learning = learning_made(class, buffer);
-    if (learning) {
+    const struct plan *plan = class_planned(class, buffer)->plan;
+    if (learning && learned_key_equals(key, learning_key_at(learning, plan, bucket))) {
+        double in_use_s =
+            learning_equation_s(class, buffer, route->entry, learning_size(learning, bucket));
         if (!learning->is_looked[bucket])
             challengers_find(learning, class, buffer, bucket);
-        chosen = trial_choose(class, buffer, learning, plan_entry_key(route->entry), bucket,
-                              in_use_s, messages, tried);
+        chosen = trial_choose(class, buffer, learning, key, bucket, in_use_s, messages, tried);
     }
     OPAL_THREAD_UNLOCK(&learning_lock);
     return chosen ? chosen : route;

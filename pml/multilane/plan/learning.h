@@ -41,7 +41,7 @@ struct promise {
 /* A way that might be faster than the one in use. */
 struct challenger {
     struct route *route;
-    double expected_s; /* by the equation alone, for the largest size of its range */
+    double expected_s; /* by the equation alone, for the size that stands for the range */
 };
 
 #define LEARNING_CHALLENGERS (2 * MODEL_PROTOCOLS)
@@ -58,6 +58,11 @@ struct learning {
     double spent_s, tried_s;                   /* by all messages, and what trials have cost more */
     /* Of the last message of the way in use; and it was timed after the last trial began. */
     float in_use[LEARNED_BUCKETS];
+    /* Plans change inside ranges. One size stands for the range, of messages that go by the plan;
+     * 0: its last one. Another one takes its place after LEARNING_TIMES messages in a row that the
+     * plan sends another way, the last of which had the size in `other` (0: none). */
+    uint64_t size[LEARNED_BUCKETS], other[LEARNED_BUCKETS];
+    uint32_t misses[LEARNED_BUCKETS];
     bool is_fresh[LEARNED_BUCKETS];
     struct promise promise[LEARNED_BUCKETS];
     bool is_looked[LEARNED_BUCKETS]; /* the challengers of this range are known */
@@ -139,6 +144,17 @@ static inline uint32_t learning_kept(const struct learning_range *range)
 void learning_range_set(struct learning_range *range, double ratio);
 
 void learning_range_divide(struct learning_range *range, double by);
+
+/* Another way is in use in this range of sizes: what was compared with the one before is compared
+ * with the new one. */
+void learning_bucket_rebase(struct learning *learning, uint32_t bucket, struct learned_key from,
+                            struct learned_key to, bool is_promise);
+
+/* The size that stands for the range (learning null: its last one), and the way that messages of
+ * that size take. */
+uint64_t learning_size(const struct learning *learning, uint32_t bucket);
+struct learned_key learning_key_at(const struct learning *learning, const struct plan *plan,
+                                   uint32_t bucket);
 
 uint64_t learning_begun_ns(void);
 

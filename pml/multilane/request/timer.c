@@ -264,12 +264,12 @@ struct route *timer_route(struct outgoing *out, enum class_buffer asked)
              (class->is_measured ||
               number >= atomic_load_explicit(&tally->timed_at, memory_order_relaxed)) &&
              is_timed(out, class, buffer)) {
-        uint64_t between = messages_between(class, buffer, out->size, number);
-        atomic_store_explicit(&tally->timed_at, number + between, memory_order_relaxed);
         if (learning_is_due(class, buffer)) {
             plan_again(class, buffer);
             route = class_route_at(class, buffer, out->size);
         }
+        uint64_t between = messages_between(class, buffer, out->size, number);
+        atomic_store_explicit(&tally->timed_at, number + between, memory_order_relaxed);
         route = is_stream ? span_begin(out, class, route, between, span)
                           : message_time(out, class, route, between);
     }
