@@ -81,7 +81,8 @@ doctor_no_open_mpi() {
 }
 
 # Interfaces of a made-up node: two in one subnet, one without a link, a container's bridge, one that an
-# adapter belongs to, a tunnel, one that the caller excludes, and one at half duplex inside another's subnet.
+# adapter belongs to, a tunnel, one that the caller excludes, and one at half duplex inside another's subnet. Routes
+# that are no network more: with another metric, inside a wider one, RHEL 7's zeroconf, Calico's blackhole.
 doctor_networks() { # FOLDER
     local net=$1/sys/class/net
     mkdir -p "$1/proc/net" "$net"/{eth0/device,eth1/device,eth2/device,eth3/device,docker0/bridge,docker0/brif/veth1} \
@@ -89,7 +90,7 @@ doctor_networks() { # FOLDER
     echo 9000 | tee "$net"/{eth0,eth1,eth2,eth3,docker0,br0,wg0}/mtu >/dev/null
     echo 25000 >"$net/eth0/speed"
     echo -1 >"$net/eth1/speed"
-    echo 0 >"$net/eth2/carrier"
+    echo 0 | tee "$net"/{eth2,docker0}/carrier >/dev/null
     mkdir -p "$net/eth7/device" && echo half >"$net/eth7/duplex"
     echo 65534 >"$net/wg0/type"
     mkdir -p "$net/eth5/device" && echo 0x1002 >"$net/eth5/flags"
@@ -101,7 +102,9 @@ doctor_networks() { # FOLDER
         printf '%s %s %s 0001 0 0 0 %s 0 0 0\n' eth0 00000000 01004D0A 00000000 eth0 00004D0A 00000000 0000FFFF \
             eth1 00004D0A 00000000 0000FFFF eth2 00004E0A 00000000 0000FFFF eth3 00004F0A 00000000 0000FFFF \
             br0 0000500A 00000000 00FFFFFF docker0 000011AC 00000000 0000FFFF wg0 0000520A 00000000 00FFFFFF \
-            eth7 8000500A 00000000 80FFFFFF
+            eth7 8000500A 00000000 80FFFFFF \
+            eth0 00004D0A 00000000 0000FFFF eth2 00004E0A 00000000 00FFFFFF eth3 0000FEA9 00000000 0000FFFF \
+            '*' 0000530A 00000000 0000FFFF
     } >"$1/proc/net/route"
 }
 
@@ -122,6 +125,7 @@ doctor_made_up() {
     echo '100 Gb/sec (4X EDR)' >"$node/$port/1/rate"
     echo 0000:0000:0000:0000:0000:ffff:0a4d:0001 >"$node/$port/1/gids/1"
     echo 'RoCE v2' >"$node/$port/1/gid_attrs/types/1"
+    doctor_other_ports "$node/sys/class/infiniband"
     printf 'Model: \t\t NVIDIA H100\n' >"$node/proc/driver/nvidia/gpus/0000:01:00.0/information"
     (
         ulimit -l 64 && ulimit -n 512 || exit 1
@@ -131,16 +135,39 @@ doctor_made_up() {
             '^note  cgroup .* the time of 0\.5' '^note  cgroup       256 MiB of memory' \
             '^ok    RDMA         mlx5_0:1 Ethernet, 100 Gb/sec .*1:0000.*0001 \(RoCE v2\)' \
             '^note  RDMA         mlx5_0:2 is DOWN' '^note  RDMA .*no /dev/infiniband' \
+            '^ok    RDMA         mlx5_1:1 Ethernet, , GIDs$' "-> it has only the link's own GID" \
+            '^ok    RDMA         mlx5_2:1 InfiniBand, , GIDs 0:fe80:.*:9abc \(InfiniBand\)$' \
             '^ok    networks     eth0 10\.77\.0\.0/16, MTU 9000, 25000 Mbit/s$' \
             '^note  networks     eth0 eth1: all in the same subnet 10\.77\.0\.0/16' \
             '^note  networks     eth2 .*it has no link' '^ok    networks     br0 10\.80\.0\.0/24' \
             '^note  networks     docker0 172\.17\.0\.0/16.*a bridge inside' '-> leave it out: .*,docker0$' \
             '^note  networks     wg0 .*, for btl/tcp alone: a tunnel' '^off   networks     eth3 .*is used by no lane' \
-            '^ok    networks     a job that names btl/sock uses eth0 eth1 eth2 br0 docker0 eth7 eth6 .IPv6. \(btl_sock_if' \
+            '^ok    networks     a job that names btl/sock uses eth0 eth1 br0 eth7 eth6 .IPv6. \(btl_sock_if' \
             '^note  networks     eth7 10\.80\.0\.128/25.*half duplex' '^note  networks     eth7 10\.80\.0\.128/25 lies inside br0 10\.80\.0\.0/24' \
             '^note  networks     eth5 is down' '^note  networks     MTUs differ: eth0 9000, .*wg0 1420' \
-            '^ok    GPU          NVIDIA H100' '^note  GPU .*no /dev/nvidiactl' '^note  /dev/shm     is not there'
-    )
+            '^ok    GPU          NVIDIA H100' '^note  GPU .*no /dev/nvidiactl' '^note  /dev/shm     is not there' \
+            '^note  GPU          libcuda.so.1 is not found'
+    ) >"$doctor_folder/made-up"
+    local status=$?
+    cat "$doctor_folder/made-up"
+    [ $status = 0 ] && ! grep -E 'eth0 eth0|eth2 .*lies inside|eth3 169|networks +\*' "$doctor_folder/made-up" || return 1
+    # What --nodes compares has no address of one node. The driver's library is where this shell's loader is told to look.
+    : >"$node/libcuda.so.1"
+    LD_LIBRARY_PATH=$doctor_folder:$node MULTILANE_DOCTOR_ROOT=$node doctor --of-this-node | tee "$doctor_folder/made-up"
+    grep -q 'mlx5_0:1 Ethernet, .*, GIDs 1 (RoCE v2)' "$doctor_folder/made-up" &&
+        ! grep 'libcuda.so.1 is not found' "$doctor_folder/made-up"
+}
+
+# RoCE without an address has the GID of its link alone; on InfiniBand that is the right one.
+doctor_other_ports() { # FOLDER
+    local device
+    for device in mlx5_1 mlx5_2; do
+        mkdir -p "$1/$device/ports/1/gids"
+        echo '4: ACTIVE' >"$1/$device/ports/1/state"
+        echo fe80:0000:0000:0000:0000:0012:3456:9abc >"$1/$device/ports/1/gids/0"
+    done
+    echo Ethernet >"$1/mlx5_1/ports/1/link_layer"
+    echo InfiniBand >"$1/mlx5_2/ports/1/link_layer"
 }
 
 # Control groups of version 1, as Slurm makes them: the limits stand in the job's own, not at the mount. What a
@@ -186,7 +213,15 @@ doctor_small_shm() {
 doctor_precedence() {
     mkdir -p "$doctor_folder/second" && ln -sf "$component_dir/mca_pml_multilane.so" "$doctor_folder/second" || return 1
     OMPI_MCA_pml=ob1 OMPI_MCA_mca_base_component_path=$OMPI_MCA_mca_base_component_path:$doctor_folder/second \
-        doctor_says 0 '^note  PML +pml is "ob1" by environment' '^note  plugin .*another one in .*/second'
+        doctor_says 0 '^note  PML +pml is "ob1" by environment' '^note  plugin .*another one in .*/second' &&
+        OMPI_MCA_pml=multilane,monitoring doctor_says 0 '^ok    PML +jobs use Multilane without being asked'
+}
+
+# As a service may start it.
+doctor_without_home() {
+    printf '#!/bin/sh\nunset HOME\nexec "%s"\n' "$top/tools/multilane-doctor" >"$doctor_folder/no-home"
+    chmod +x "$doctor_folder/no-home"
+    doctor_runs=$doctor_folder/no-home doctor_says 0 '^ok    job '
 }
 
 # --nodes: what this node says by way of mpirun; then what a job of three nodes would say, of which one
@@ -248,6 +283,7 @@ else
     check "${prefix}doctor.group-of-version-1" doctor_group_of_version_1
     check "${prefix}doctor.unlimited" doctor_unlimited
     check "${prefix}doctor.precedence" doctor_precedence
+    check "${prefix}doctor.without-home" doctor_without_home
     doctor_arguments='--nodes --host localhost:1'
     check "${prefix}doctor.nodes" doctor_nodes
     check "${prefix}doctor.nodes-differ" doctor_nodes_differ
