@@ -52,8 +52,11 @@ workflows_are_valid() {
     )
 }
 
+# Of bash what it takes for a mistake: a value that is empty, variables and names from other files.
 scripts_are_clean() {
-    shellcheck --severity=warning "$top"/packaging/build-deb "$top"/packaging/debian/openmpi-bounds \
+    shellcheck --severity=warning --shell=bash --exclude=SC1007,SC1090,SC2034,SC2154 "$top"/tools/multilane-doctor \
+        "$top"/test/demo "$top"/test/all "$top"/test/lib.sh &&
+        shellcheck --severity=warning "$top"/packaging/build-deb "$top"/packaging/debian/openmpi-bounds \
         "$top"/packaging/debian/tests/job "$top"/packaging/container/entry "$top"/packaging/conda/build.sh
 }
 
@@ -79,13 +82,14 @@ modules_ready() {
 }
 
 # What a job has after `module load`, and that nothing is left after `module unload`.
-module_is_used() {
+module_is_used() { # NAME [FOLDER that the site has set for another plugin]
     local home=$build_root/modules/package before after
     PATH=/usr/local/bin:/usr/bin:/bin # each folder once, as Lmod leaves it
+    [ -z "${2:-}" ] || export OMPI_MCA_mca_base_component_path=$2:SYS_DEFAULT:USER_DEFAULT
     before=$(env | grep -v '^_\|^LMOD\|^MODULE\|^__\|^BASH_FUNC\|^LOADEDMODULES\|^_ModuleTable\|^}' | sort)
     module use "$home/share/modulefiles" && module load "$1" || return 1
     [ "$(command -v multilane-plan)" = "$home/bin/multilane-plan" ] &&
-        [ "$OMPI_MCA_mca_base_component_path" = "$home/lib/openmpi:SYS_DEFAULT:USER_DEFAULT" ] || return 1
+        [ "$OMPI_MCA_mca_base_component_path" = "$home/lib/openmpi:${2:+$2:}SYS_DEFAULT:USER_DEFAULT" ] || return 1
     ompi_info | grep "pml: multilane .*Component v$(version))" || return 1
     module unload "$1" || return 1
     after=$(env | grep -v '^_\|^LMOD\|^MODULE\|^__\|^BASH_FUNC\|^LOADEDMODULES\|^_ModuleTable\|^}' | sort)
@@ -94,7 +98,7 @@ module_is_used() {
 
 tcl_modulefile() {
     . /etc/profile.d/modules.sh
-    module_is_used multilane
+    module_is_used multilane && module_is_used multilane "$build_root/modules/of-the-site"
 }
 
 lmod_modulefile() { # NAME: "multilane" finds the Lua file, a folder of its own has the TCL file alone
@@ -102,10 +106,28 @@ lmod_modulefile() { # NAME: "multilane" finds the Lua file, a folder of its own 
     export LMOD_CMD=$lmod/libexec/lmod
     module() { eval "$("$LMOD_CMD" bash "$@")"; }
     if [ "$1" = tcl ]; then mv "$home/share/modulefiles/multilane.lua" "$build_root/modules/"; fi
-    module_is_used multilane
+    module_is_used multilane && module_is_used multilane "$build_root/modules/of-the-site"
     local status=$?
     [ "$1" != tcl ] || mv "$build_root/modules/multilane.lua" "$home/share/modulefiles/"
     return $status
+}
+
+# env.sh of the same tarball: bash and zsh tell where it lies; dash does not, and is told so. What a site has set for
+# another plugin stays.
+env_sh_is_read() {
+    local env_sh=$build_root/modules/package/share/multilane/env.sh shell said
+    unset OMPI_MCA_mca_base_component_path
+    for shell in bash zsh; do
+        command -v $shell >/dev/null || continue
+        said=$(OMPI_MCA_mca_base_component_path=/of-the-site:SYS_DEFAULT $shell -c ". '$env_sh' && . '$env_sh'
+            echo \"\$OMPI_MCA_mca_base_component_path \${multilane_home-unset}\"")
+        echo "$shell: $said"
+        [ "$said" = "$build_root/modules/package/lib/openmpi:/of-the-site:SYS_DEFAULT unset" ] || return 1
+    done
+    said=$(dash -c ". '$env_sh'; echo \"\${OMPI_MCA_mca_base_component_path-nothing} \${multilane_home-unset}\"" 2>&1)
+    echo "dash: $said"
+    [ "$said" = "multilane: this shell does not say where env.sh lies: read it by bash or zsh
+nothing unset" ]
 }
 
 # --- Debian ---
@@ -237,6 +259,7 @@ part_run() {
     check packages.scripts scripts_are_clean
     check packages.spack "$top/test/packages/spack_read.py" "$top/packaging/spack" "$sources/configure"
     if check packages.modules-ready modules_ready; then
+        check packages.env-sh env_sh_is_read
         check packages.modulefile-tcl tcl_modulefile
         check packages.modulefile-lmod-lua lmod_modulefile lua
         check packages.modulefile-lmod-tcl lmod_modulefile tcl

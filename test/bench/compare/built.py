@@ -38,7 +38,7 @@ def search_path(build):
     """Where jobs look for components, as tools/env.sh of that build tells them: by name of variable,
     Open MPI's and, where they need telling apart, PMIx's."""
     script = shlex.quote(os.path.join(os.path.abspath(build), "tools", "env.sh"))
-    said = subprocess.run(["sh", "-c", f". {script} && env -0"], capture_output=True, text=True,
+    said = subprocess.run(["env", "-u", "OMPI_MCA_mca_base_component_path", "sh", "-c", f". {script} && env -0"], capture_output=True, text=True,
                           check=True).stdout
     pairs = [item.split("=", 1) for item in said.split("\0") if "=" in item]
     return {name: value for name, value in pairs if name.endswith("_MCA_mca_base_component_path")}
