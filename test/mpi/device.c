@@ -464,6 +464,8 @@ static void chapter_types(void)
             typed(which, DEVICE, HOST, packed_end);
             typed(which, HOST, DEVICE, packed_end);
         }
+    if (rank == 0)
+        printf("device: %ld kernels have run\n", kernels_now());
 }
 
 /* With device code, also for irregular datatypes: whole, and cut off by a shorter receive. */

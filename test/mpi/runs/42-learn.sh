@@ -49,6 +49,7 @@ learn_not() {
         [ ! -e "$learn_folder/first/multilane" ]
 }
 learn_corrects() {
+    rm -rf "$learn_folder/learns" # what a first try has left
     learn_job "$learn_folder/learns" &&
         learn_says "$learn_folder/learns" 'protocol.startswith("eager") and 0 < len(moves) <= 64 and "nothing" in history' &&
         ls -l "$learn_folder/learns/multilane/"history-* && stat -c %a "$learn_folder/learns/multilane/"history-* | grep -qx 600

@@ -12,7 +12,7 @@ collectives.@(operations|groups|neighbours|under-way|packed|session|fail|ob1)|ot
 copies-fail.self,shm|lost.self,shm,cuda|reset.self,shm,cuda|freed|explain|shared|measured.@(lanes|refused)|gpu|gpu.*|gpu-command-alone|
 no-driver|collectives-off|old-driver|ompi_info)' \
     'asan=cuda.@(ipc.@(truncate|probe|reuse|many|order|self*|ends)|staged.@(truncate|many|order|held|lost-fail|self-long)|
-staged-tcp|several-lanes|kernels.@(shm|many|other-code|fail|no-file)|no-ipc|late-copies.ipc.many|capture.ipc|halo|
+staged-tcp|several-lanes|kernels.@(shm|other-code|fail|no-file)|no-ipc|late-copies.ipc.many|capture.ipc|halo|
 ipc-own-device-many|ipc-refused*|ipc-one-many|no-pinned|collective|in-place|
 collectives.@(operations|under-way|neighbouring-images|packed|late-copies|fail)|other-device.hip|window|
 mapped-@(fd|again|few*)|one-handle|copies-fail.*|lost.*|reset.*|freed|not-shared|measured.@(lanes|each)|gpu|gpu-command-alone|
@@ -87,9 +87,8 @@ packed='irregular datatypes were packed by kernels'
 kernels shm "$packed" "" "$build/test/fake/kernels" self,shm,cuda packed
 kernels "$sm" "$packed" "" "$build/test/fake/kernels" "self,$sm" packed
 kernels tcp "$packed" no-pinned "$build/test/fake/kernels" self,tcp packed
-kernels many ^ "" "$build/test/fake/kernels" self,shm,cuda truncate
-kernels none ^ "" none self,shm,cuda types
-kernels old-driver ^ no-kernels "$build/test/fake/kernels" self,shm,cuda types
+kernels none 'device: 0 kernels have run' "" none self,shm,cuda types
+kernels old-driver 'device: 0 kernels have run' no-kernels "$build/test/fake/kernels" self,shm,cuda types
 kernels other-code "no kernel packs irregular datatypes.*CUDA_ERROR_INVALID_IMAGE" "" \
     "$build/Makefile" self,shm,cuda types
 kernels fail "the CUDA driver says CUDA_ERROR_ILLEGAL_ADDRESS" fail-copy=4 \
@@ -375,14 +374,15 @@ if [ ! -e /dev/nvidiactl ]; then
     mpi_says cuda.says-why "btl/cuda: offers no lane: this node has no CUDA device" 2 \
         --mca pml multilane --mca btl self,shm,cuda --mca btl_base_verbose 10 -- ring
     if [ -n "$sanitizer" ]; then
-        for name in old-driver no-permission; do
+        for name in old-driver not-started; do
             skip "${prefix}cuda.$name" "a sanitizer's library has to be the first that is loaded"
         done
     else
         mpi_says cuda.old-driver "btl/cuda: offers no lane: the CUDA driver is too old" 2 \
             --mca pml multilane --mca btl self,shm,cuda --mca btl_base_verbose 10 \
             -x LD_PRELOAD="$build/test/fake/libcuda.so.1" -x MULTILANE_FAKE_CUDA=old -- ring
-        mpi cuda.no-permission 2 --mca pml multilane --mca btl self,shm,cuda \
+        # One that could not start, and that a job of host memory need not start.
+        mpi cuda.not-started 2 --mca pml multilane --mca btl self,shm,cuda \
             -x LD_PRELOAD="$build/test/fake/libcuda.so.1" -x MULTILANE_FAKE_CUDA=init-fails -- ring
     fi
     cuda_shown() {
@@ -394,7 +394,7 @@ if [ ! -e /dev/nvidiactl ]; then
         check "${prefix}cuda.ompi_info" cuda_shown
     fi
 else
-    for name in no-driver collectives-off says-why old-driver no-permission ompi_info; do
+    for name in no-driver collectives-off says-why old-driver not-started ompi_info; do
         skip "${prefix}cuda.$name" "this node has a CUDA device"
     done
 fi

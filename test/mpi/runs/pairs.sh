@@ -34,7 +34,7 @@ check "${prefix}pairs" pairs_all
 allocator() { # NAME LIBRARY PACKAGE
     local library
     build_root=$build packages_need "$3" >"$build/allocator-packages.log" 2>&1
-    library=$(ldconfig -p | sed -n "s/^[[:space:]]*$2 (libc6,[^)]*64) => //p" | head -n 1)
+    library=$(PATH=$PATH:/usr/sbin:/sbin ldconfig -p | sed -n "s/^[[:space:]]*$2 (libc6,[^)]*64) => //p" | head -n 1)
     if [ -n "$library" ]; then
         mpi "allocator.$1" 3 --mca pml multilane --mca btl self,shm,sock \
             -x LD_PRELOAD="$library" -- traffic --seeds 1-2 --batches 8

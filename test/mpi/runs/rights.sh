@@ -56,6 +56,8 @@ rights_at_level() { # LEVEL COMMAND
 
 if [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null; then
     skip "${prefix}rights" "it takes two users of its own: as root, with setpriv"
+elif ! rights_as 65533 test -x "$build/multilane-top"; then
+    skip "${prefix}rights" "other users cannot enter $build"
 elif [ -n "${MULTILANE_RDMA_LAB:-}" ]; then
     for rights_level in 2 ${MULTILANE_LONG:+1}; do
         check "${prefix}rights.yama-$rights_level" rights_at_level $rights_level rights_ask

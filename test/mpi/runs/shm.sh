@@ -23,9 +23,9 @@ shm_seconds=1
 shm_grows() {
     local lines=$1 said
     shift
-    said=$(mpirun_run 2 ${grows_over:-$shm} --mca btl_shm_ring_bytes "${grows_to:-4m}" --mca btl_base_verbose 10 -- "$@" 2>&1) || return 1
-    [ "$(sed -n 's/.*the ring to process .* has \([0-9]*\) lines now.*/\1/p' <<<"$said" | sort -n |
-        tail -n 1)" = "$lines" ]
+    said=$(mpirun_run 2 ${grows_over:-$shm} --mca btl_shm_ring_bytes "${grows_to:-4m}" --mca btl_base_verbose 10 -- "$@" 2>&1) &&
+        [ "$(sed -n 's/.*the ring to process .* has \([0-9]*\) lines now.*/\1/p' <<<"$said" | sort -n |
+            tail -n 1)" = "$lines" ] || { printf '%s\n' "$said"; return 1; }
 }
 
 # shellcheck disable=SC2086
