@@ -33,11 +33,11 @@ VERSION_TEST = re.compile(r"^\s*#\s*(el)?if.*(OMPI|OPAL|COMPAT)_(MAJOR|MINOR|REL
 
 
 def files():
-    """Every file of the project: git's list, or the tarball's."""
-    try:
+    """Every file of the project: git's list, or the tarball's, which may lie in another checkout."""
+    if os.path.exists(os.path.join(TOP, ".git")):
         listed = subprocess.run(["git", "-C", TOP, "-c", "safe.directory=*", "ls-files"],
                                 capture_output=True, text=True, check=True).stdout.split("\n")
-    except (OSError, subprocess.CalledProcessError):
+    else:
         with open(os.path.join(TOP, "MANIFEST"), encoding="utf-8") as manifest:
             listed = manifest.read().split("\n")
     return [name for name in listed if name and os.path.isfile(os.path.join(TOP, name))]

@@ -232,7 +232,7 @@ container() {
 container_is_used() {
     local dir=$build_root/container made
     packages_need buildah mmdebstrap || return 1
-    $sudo rm -rf "$dir" && mkdir -p "$dir/context" && cp "$gcc/multilane-$(version).tar.xz" "$dir/context/" || return 1
+    $sudo rm -rf "$dir" "$dir.said" && mkdir -p "$dir/context" && cp "$gcc/multilane-$(version).tar.xz" "$dir/context/" || return 1
     # shellcheck disable=SC2046
     $sudo mmdebstrap --mode=root --variant=apt --aptopt='Acquire::Check-Valid-Until "false"' trixie "$dir/base.tar" \
         $(debian_mirror) && made=$(container from scratch) && container add -q "$made" "$dir/base.tar" / &&
