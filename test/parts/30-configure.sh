@@ -318,7 +318,8 @@ part_run() {
     beside check configure.two-openmpis two_ompis
     beside check configure.without-ompi refused 'cannot be built without it' --without-ompi
     beside check configure.relative-component-dir refused 'not an absolute path' --with-component-dir=here
-    for name in prefix with-component-dir with-ompi with-ompi-headers; do
+    for name in prefix bindir sysconfdir with-component-dir with-ompi with-ompi-headers with-ompi-config-log with-verbs \
+        with-cuda; do
         beside check "configure.blank-in-$name" refused '"/tmp/a b" has a blank' --$name="/tmp/a b"
     done
     beside check configure.blank-in-checkout blank_in_checkout

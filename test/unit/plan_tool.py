@@ -310,6 +310,33 @@ def options_change_the_plan():
     check("one-way (2.6)    15s" in out and "broadcast (2.8)  60s as printed" in out, out, err)
 
 
+def options_of_the_buffer_change_the_plan():
+    def starts(*options, text=EXAMPLE):
+        return [entry["first_bytes"] for entry in plan_of(text, *options)]
+
+    # (0.99 * (1 + 4 * 1.3 + 3 * 0.2) - 1.2) us / (1 % of (0.06 + 0.08) ns); less 1.5 us for the acknowledgement.
+    check(starts() == [0, 3951429] and starts("--sync") == [0, 2880000], starts("--sync"))
+    cached = EXAMPLE + "reg_cached = 0\n"  # (0.99 * (4 * 1.3 + 3 * 0.2) - 0.2) us / (1 % of 0.08 ns)
+    check(starts(text=cached) == [0, 3951429] and starts("--registered", text=cached) == [0, 6927500],
+          starts("--registered", text=cached))
+    copied = EXAMPLE + "copied_max = 16k\ncopy_growth = 0.2e-9\n"  # what lies apart is copied as long as it may be
+    for pieces in "5", "0":
+        check(starts("--pieces", pieces, text=copied)[:2] == [0, 16385], pieces)
+
+
+def options_of_lanes_change_the_plan():
+    text = "".join(f"[lane {name}]\nlatency = {latency}\nbandwidth = {bandwidth}\noverhead = 1e-6\n"
+                   for name, latency, bandwidth in (("a", 2e-6, 1e9), ("b", 20e-6, 1e8), ("c", 2e-6, 1e9)))
+
+    def lanes(*options):
+        return [(entry["protocol"], len(entry["lanes"])) for entry in plan_of(text, *options)]
+
+    check([count for _, count in lanes()] == [1, 2, 3, 3], lanes())
+    check([count for _, count in lanes("--every-lane")] == [3, 3], lanes("--every-lane"))
+    check({count for name, count in lanes("--eager-lanes", "1") if name == "eager-zcopy"} == {1}, "--eager-lanes")
+    check(("rndv-am", 1) in lanes("--rndv-lanes", "1", "--protocol", "rndv-am:1m-inf"), "--rndv-lanes")
+
+
 # --- refusals ---------------------------------------------------------------------------------------
 
 BAD_FILES = [  # content, words that the sentence must have
@@ -415,6 +442,8 @@ def main():
     what_decides_a_switch_is_said()
     where_a_number_comes_from_is_said()
     options_change_the_plan()
+    options_of_the_buffer_change_the_plan()
+    options_of_lanes_change_the_plan()
     bad_files_are_refused_in_one_sentence()
     bad_options_are_refused_in_one_sentence()
     output_that_cannot_be_written_is_reported()
