@@ -70,6 +70,8 @@ static const struct setting settings[] = {
     SETTING(pkeys, 1, 128, NULL),
     SETTING(pkey, 1, 0xffff, NULL),
     SETTING(pkey_at, 0, 100, NULL),
+    SETTING(sl, 0, 15, NULL),
+    SETTING(traffic_class, 0, 255, NULL),
     SETTING(max_qp, 2, 8388608, NULL),
     SETTING(max_qp_wr, 1, 65536, NULL),
     SETTING(max_cqe, 1, 4194303, NULL),

@@ -145,6 +145,18 @@ static bool path_is_good(struct ibv_context *context, const struct ibv_ah_attr *
     return true;
 }
 
+/* A connection has the quality of service that the profile asks for. */
+static bool path_is_served(struct ibv_context *context, const struct ibv_ah_attr *path)
+{
+    const struct profile *profile = profile_get();
+
+    if (profile->sl && path->sl != profile->sl)
+        return !refuse(context, EINVAL, "service level %u", path->sl);
+    if (profile->traffic_class && path->grh.traffic_class != profile->traffic_class)
+        return !refuse(context, EINVAL, "traffic class %u", path->grh.traffic_class);
+    return true;
+}
+
 API struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *path)
 {
     struct strict_ah *made = calloc(1, sizeof(*made));
@@ -551,7 +563,8 @@ static bool values_are_good(struct ibv_context *context, const struct ibv_qp_att
         ((mask & IBV_QP_RNR_RETRY) && values->rnr_retry > 7) ||
         ((mask & IBV_QP_MIN_RNR_TIMER) && values->min_rnr_timer > 31))
         return !refuse(context, EINVAL, "more retries than 3 bits say");
-    if ((mask & IBV_QP_AV) && !path_is_good(context, &values->ah_attr))
+    if ((mask & IBV_QP_AV) &&
+        (!path_is_good(context, &values->ah_attr) || !path_is_served(context, &values->ah_attr)))
         return false;
     return depths_are_good(context, values, mask);
 }

@@ -52,6 +52,7 @@ struct profile {
     long transport; /* enum ibv_transport_type */
     long hosts, devices, ports, roce, speed, slow_port, width, mtu, gids, foreign, routed;
     long pkeys, pkey, pkey_at;
+    long sl, traffic_class; /* of each connection; 0: any */
     /* of time and memory */
     long memlock, retry_ms, delay_ms;
     long datagrams; /* those that a port cannot send as it is down break their pair */

@@ -32,6 +32,27 @@ calibrate_times() {
             "$profile_folder/said"
 }
 check "${prefix}profile.times" calibrate_times
+calibrate_without_writing() {
+    # shellcheck disable=SC2086
+    XDG_CACHE_HOME=$profile_folder/unwritten mpirun_run 2 $shm --mca pml_multilane_profile none -- \
+        "$build/multilane-calibrate" --quick --no-write && [ ! -e "$profile_folder/unwritten" ]
+}
+check "${prefix}profile.no-write" calibrate_without_writing
+# That folder is looked at before anything is measured.
+calibrate_for_the_site() {
+    local status
+    : >"$build/inst/etc" || return 1
+    # shellcheck disable=SC2086
+    output_of 1 "$build/inst/etc.*cannot be made.*--output" 2 $shm -- "$build/multilane-calibrate" --quick --site
+    status=$?
+    rm "$build/inst/etc"
+    return $status
+}
+if grep -qx "prefix = $build/inst" "$build/Makefile" && [ ! -e "$build/inst/etc" ]; then
+    check "${prefix}profile.site" calibrate_for_the_site
+else
+    skip "${prefix}profile.site" "this build is for another place, which is left as it is"
+fi
 if [ -z "$(find "$profile_folder/cache" -type f)" ]; then
     skip "${prefix}profile.found" "the machine is too busy for any lane to be steady"
 else

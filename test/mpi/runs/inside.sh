@@ -123,6 +123,12 @@ inside_state() { # sleep|spin STATES
 check "${prefix}inside.state.sleep" inside_state sleep SS
 check "${prefix}inside.state.spin" inside_state spin RR
 
+inside_shows_who_waits() { # JOB, of which rank 1 of 3 computes
+    local said
+    said=$("$inside_top" --once --waiting "$1")
+    [ "$(grep -Eo '^ +[0-9]+ +[0-9]+ ' <<<"$said" | awk '{ print $1 }' | paste -sd ' ')" = "0 2" ] || { echo "$said"; return 1; }
+}
+
 # What ranks leave when one of them dies: what they waited for, and their last calls. A job that ends in order
 # leaves nothing, and one that cannot keep files says so.
 inside_left() { # SIGNAL KIND WHY-REGEX CALLS-REGEX...
@@ -136,6 +142,7 @@ inside_left() { # SIGNAL KIND WHY-REGEX CALLS-REGEX...
         "$inside_top" --json "$job" 2>/dev/null | grep -q '"since_s": [1-9]' && break
     done
     ranks=($("$inside_top" --json "$job" | sed -n 's/.*"pid": \([0-9]*\).*/\1/p'))
+    [ "$2" != computes ] || inside_shows_who_waits "$job" || status=1
     kill "-$1" "${ranks[1]}"
     wait "$job" && { echo "the job ended with 0"; status=1; }
     echo nonsense >"$folder/multilane-page.1.1" # is named, and hides none of the others

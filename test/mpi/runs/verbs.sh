@@ -95,6 +95,17 @@ strict_same_node() {
     if [ "$1" = yes ]; then grep -q mlx5_0:1 <<<"$plan"; else ! grep -q mlx5_0:1 <<<"$plan"; fi
 }
 
+# No more than the user lets a port have.
+# shellcheck disable=SC2086
+strict_receives_most() {
+    local output
+    output=$(mpirun_run 2 --mca pml multilane $verbs $lab_osc --mca btl_verbs_receive_buffers 16 \
+        --mca btl_verbs_receive_buffers_most 40 --mca btl_base_verbose 10 -- traffic --seeds 1 --batches 8 2>&1) ||
+        { printf '%s\n' "$output"; return 1; }
+    grep 'receive buffers' <<<"$output"
+    [ "$(sed -n 's/.* \([0-9]*\) receive buffers, as few were left/\1/p' <<<"$output" | sort -n | tail -n 1)" = 40 ]
+}
+
 # Which ports are lanes, and what is said of the others.
 # shellcheck disable=SC2086
 verbs_strict_ports() {
@@ -116,6 +127,10 @@ verbs_strict_ports() {
         'over verbs:mlx5_0:2 verbs:mlx5_1:1' 4 $lanes --mca pml_multilane_explain 1 -- ring
     strict mpi_says mlx5,hosts=2,speed=xdr verbs.strict.unknown-speed \
         'its speed is unknown .* counts as 10000 Mbit/s' 2 $lanes -- ring
+    # What the user says of quality of service is in each connection.
+    strict mpi hns,hosts=2,sl=5,traffic_class=106 verbs.strict.service-level 2 $lanes --mca btl_verbs_service_level 5 \
+        --mca btl_verbs_traffic_class 106 -- ring
+    strict check mlx5,hosts=2 "${prefix}verbs.strict.receives-most" strict_receives_most
     # A device that answers no reads: messages by get go another way.
     strict mpi mlx5,hosts=2,reads_in=0 verbs.strict.no-reads 2 $lanes \
         --mca pml_multilane_protocol rndv-get -- traffic --seeds 1 --batches 2
