@@ -251,10 +251,10 @@ inside_lane_bytes() { # LANE JOB
     "$inside_top" --json "$2" | python3 -c 'import json, sys
 print(sum(lane["bytes"] for rank in json.load(sys.stdin)["ranks"] for lane in rank["lanes"] if lane["lane"] == sys.argv[1]))' "$1"
 }
-inside_drain_begin() { # LANES: sets $job
+inside_drain_begin() { # LANES SECONDS: sets $job
     local try
     mpirun_run 2 --mca pml multilane --mca btl "$1" --mca mpi_yield_when_idle 1 --mca pml_multilane_explain 1 -- \
-        "$build/test/lab/rails_mix" --seconds 12 --longest 1000000 >"$build/inside.job" 2>&1 &
+        "$build/test/lab/rails_mix" --seconds "$2" --longest 1000000 >"$build/inside.job" 2>&1 &
     job=$!
     for try in $(seq 100); do
         grep -q 'mix begins' "$build/inside.job" && break
@@ -264,7 +264,7 @@ inside_drain_begin() { # LANES: sets $job
 }
 inside_drain() {
     local job status=0 said before after
-    inside_drain_begin "self,shm,sock"
+    inside_drain_begin "self,shm,sock" 12
     said=$("$inside_top" --drain shm:shm "$job") || status=1
     before=$(inside_lane_bytes shm:shm "$job") && sleep 1 && after=$(inside_lane_bytes shm:shm "$job")
     echo "$said; $before bytes, and $after a second later"
@@ -285,7 +285,7 @@ inside_drain() {
 check "${prefix}inside.drain" inside_drain
 inside_drain_only() {
     local job status=0 said
-    inside_drain_begin "self,shm"
+    inside_drain_begin "self,shm" 4
     said=$("$inside_top" --drain shm:shm "$job")
     [ $? = 1 ] && grep 'rank 0 goes on using it toward 1 rank: no other lane leads there' <<<"$said" ||
         { echo "$said"; status=1; }

@@ -31,7 +31,8 @@ shm_grows() {
 # shellcheck disable=SC2086
 shm_runs() {
     local step=7 n
-    [ -z "$whole" ] || step=1
+    [ -z "$whole" ] || step=3
+    [ -z "$MULTILANE_LONG" ] || step=1
     mpi shm.sizes 2 $shm -- shm_sizes $step
     mpi shm.sizes.no-single-copy 2 $shm --mca btl_shm_single_copy none -- shm_sizes 7
     # Messages of any length, and those that the protocol of one-sided operations does not fit into.
