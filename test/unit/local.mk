@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Sources of test/unit: unit tests without MPI.
 
+# Programs of which each is a test.
+unit_tests =
+
 # The model.
 model_tests = \
 	test/unit/lane_of_times \
@@ -11,8 +14,7 @@ model_tests = \
 	test/unit/model_plan \
 	test/unit/model_property \
 	test/unit/replay
-check_PROGRAMS += $(model_tests)
-TESTS += $(model_tests)
+unit_tests += $(model_tests)
 noinst_HEADERS += test/unit/check.h test/unit/model_lanes.h
 # Tests of sources and scripts, which do not depend on what a build makes of them.
 source_tests = test/unit/model_alone.sh test/unit/results.sh
@@ -37,14 +39,12 @@ test_unit_model_property_LDADD = libmultilane_tools.la
 test_unit_replay_LDADD = libmultilane_tools.la -lm
 
 # What multilane-top concludes from pages.
-check_PROGRAMS += test/unit/top_why
-TESTS += test/unit/top_why
+unit_tests += test/unit/top_why
 test_unit_top_why_LDADD = libmultilane_top.la
 test_unit_top_why_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=ranks_find
 
 # The two rules of common/compat.
-check_PROGRAMS += test/unit/test_compat
-TESTS += test/unit/test_compat
+unit_tests += test/unit/test_compat
 test_unit_test_compat_SOURCES = test/unit/test_compat.c
 test_unit_test_compat_LDADD = libmultilane_compat.la libmultilane_common.la $(OMPI_LDFLAGS) $(OPAL_LIBS)
 
@@ -55,8 +55,7 @@ calls_parts = $(srcdir)/test/unit/library_calls_parts.c
 calls_build = $(CC) $(MULTILANE_CPPFLAGS) $(CPPFLAGS) $(MULTILANE_CFLAGS) $(CFLAGS) -fPIC -shared \
 	$(MULTILANE_LDFLAGS) $(LDFLAGS) -o $@ $(calls_parts)
 asks_build = $(calls_build) -DASKS -Wl,-z,relro,-rpath,'$(abs_builddir)/test/unit' test/unit/libcalls_answer.so
-check_PROGRAMS += test/unit/library_calls
-TESTS += test/unit/library_calls
+unit_tests += test/unit/library_calls
 test_unit_library_calls_SOURCES = test/unit/library_calls.c common/compat/library_calls.c
 test_unit_library_calls_CPPFLAGS = $(MULTILANE_CPPFLAGS) -DLIBRARIES='"$(abs_builddir)/test/unit"'
 test_unit_library_calls_LDADD = -ldl
@@ -76,8 +75,7 @@ test/unit/libcalls_plain.so:
 # The ring and biased locks: their tests, and all interleavings of small ones.
 ring_tests = test/unit/bias_test test/unit/ring_test test/unit/ring_model test/unit/ring_move_model test/unit/bell_model \
 	test/unit/offer_model test/unit/node_model
-check_PROGRAMS += $(ring_tests)
-TESTS += $(ring_tests)
+unit_tests += $(ring_tests)
 test_unit_ring_test_SOURCES = test/unit/ring_test.c
 test_unit_ring_test_LDADD = libmultilane_common.la -lpthread
 test_unit_bias_test_LDADD = libmultilane_common.la -lpthread
@@ -88,12 +86,10 @@ test_unit_ring_move_model_SOURCES = test/unit/ring_move_model.c test/unit/walk.c
 test_unit_node_model_SOURCES = test/unit/node_model.c
 
 # Sums of messages.
-check_PROGRAMS += test/unit/sum_crc32c
-TESTS += test/unit/sum_crc32c
+unit_tests += test/unit/sum_crc32c
 
 # What the processes of a communicator agree on for it.
-check_PROGRAMS += test/unit/node_areas
-TESTS += test/unit/node_areas
+unit_tests += test/unit/node_areas
 test_unit_node_areas_SOURCES = test/unit/node_areas.c coll/node/agree.c coll/node/area.c coll/node/levels.c
 test_unit_node_areas_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_node_areas_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc,--wrap=ompi_comm_split,--wrap=ompi_comm_free
@@ -109,8 +105,7 @@ pml_tests = test/unit/flow_model test/unit/pml_datatype test/unit/pml_explain te
 	test/unit/pml_spans \
 	test/unit/pml_stripe test/unit/pml_transfer test/unit/pml_waits test/unit/pml_watch \
 	test/unit/pml_worse
-check_PROGRAMS += $(pml_tests)
-TESTS += $(pml_tests)
+unit_tests += $(pml_tests)
 noinst_HEADERS += test/unit/lanes_standin.h test/unit/open_mpi.h test/unit/progress_standin.h
 PML_TEST_CPPFLAGS = $(PML_CPPFLAGS) $(MULTILANE_CPPFLAGS) $(OMPI_CPPFLAGS)
 PML_TEST_LDADD = libmultilane_compat.la libmultilane_common.la $(OMPI_LDFLAGS) $(OMPI_LIBS) $(OPAL_LIBS) -lpthread
@@ -191,8 +186,7 @@ test_unit_pml_worse_LDADD = $(pml_ldadd)
 # The whole of it in a job without a job.
 job_tests = test/unit/pml_apart test/unit/pml_direct test/unit/pml_credit test/unit/pml_inbound test/unit/pml_join test/unit/pml_lost \
 	test/unit/pml_job_pages test/unit/pml_queue test/unit/pml_recv test/unit/pml_timer
-check_PROGRAMS += $(job_tests)
-TESTS += $(job_tests)
+unit_tests += $(job_tests)
 noinst_HEADERS += test/unit/job_standin.h
 job_standin = test/unit/job_standin.c test/unit/lanes_standin.c test/unit/progress_standin.c
 test_unit_pml_credit_SOURCES = test/unit/pml_credit.c $(job_standin)
@@ -229,8 +223,7 @@ test_unit_pml_timer_LDADD = $(pml_ldadd)
 # Attributes of lanes, and tables.
 lane_tests = test/unit/lane_attr test/unit/lane_declared test/unit/lane_history test/unit/lane_stock_btl \
 	test/unit/lane_user test/unit/lane_locality test/unit/lane_profile test/unit/report_table
-check_PROGRAMS += $(lane_tests)
-TESTS += $(lane_tests)
+unit_tests += $(lane_tests)
 test_unit_lane_attr_SOURCES = test/unit/lane_attr.c
 test_unit_lane_attr_LDADD = libmultilane_common.la -lm
 test_unit_lane_history_SOURCES = test/unit/lane_history.c
@@ -243,8 +236,7 @@ test_unit_lane_user_SOURCES = test/unit/lane_user.c
 test_unit_lane_user_LDADD = libmultilane_common.la -lm
 test_unit_lane_profile_SOURCES = test/unit/lane_profile.c
 test_unit_lane_profile_LDADD = libmultilane_tools.la -lm
-check_PROGRAMS += test/unit/crowd test/unit/startup_threads
-TESTS += test/unit/crowd test/unit/startup_threads
+unit_tests += test/unit/crowd test/unit/startup_threads
 test_unit_startup_threads_LDADD = libmultilane_common.la -lpthread -ldl -lm
 test_unit_crowd_LDADD = libmultilane_common.la -lm
 test_unit_lane_locality_SOURCES = test/unit/lane_locality.c
@@ -253,8 +245,7 @@ test_unit_report_table_SOURCES = test/unit/report_table.c
 test_unit_report_table_LDADD = libmultilane_common.la
 
 # What multilane-calibrate does before any message.
-check_PROGRAMS += test/unit/calibrate_registration
-TESTS += test/unit/calibrate_registration
+unit_tests += test/unit/calibrate_registration
 test_unit_calibrate_registration_SOURCES = test/unit/calibrate_registration.c \
 	tools/calibrate/measure.c tools/calibrate/traffic.c
 test_unit_calibrate_registration_CPPFLAGS = $(COMPONENT_CPPFLAGS)
@@ -262,85 +253,72 @@ test_unit_calibrate_registration_LDFLAGS = $(AM_LDFLAGS) $(OMPI_LDFLAGS)
 test_unit_calibrate_registration_LDADD = libmultilane_tools.la $(OMPI_LIBS) -lm
 
 # The segments of btl/shm.
-check_PROGRAMS += test/unit/lane_readers test/unit/last_cache
-TESTS += test/unit/lane_readers test/unit/last_cache
+unit_tests += test/unit/lane_readers test/unit/last_cache
 test_unit_last_cache_SOURCES = test/unit/last_cache.c
 test_unit_last_cache_LDADD = libmultilane_common.la -lm
 test_unit_lane_readers_SOURCES = test/unit/lane_readers.c common/lane/readers.c
 
-check_PROGRAMS += test/unit/shm_segment
-TESTS += test/unit/shm_segment
+unit_tests += test/unit/shm_segment
 test_unit_shm_segment_SOURCES = test/unit/shm_segment.c btl/shm/segment.c
 test_unit_shm_segment_LDADD = libmultilane_common.la -lm -lpthread
 
 # The same with pages of 16 and 64 KiB, of a kernel that the test plays.
-check_PROGRAMS += test/unit/shm_pages
-TESTS += test/unit/shm_pages
+unit_tests += test/unit/shm_pages
 test_unit_shm_pages_SOURCES = test/unit/shm_pages.c btl/shm/segment.c
 test_unit_shm_pages_LDADD = libmultilane_common.la -lm
 test_unit_shm_pages_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mmap,--wrap=madvise
 
 # Which of its rings are looked at.
-check_PROGRAMS += test/unit/shm_attended
-TESTS += test/unit/shm_attended
+unit_tests += test/unit/shm_attended
 test_unit_shm_attended_SOURCES = test/unit/shm_attended.c
 test_unit_shm_attended_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_shm_attended_LDADD = libmultilane_shm.la $(PML_TEST_LDADD)
 
 # Its puts, gets and atomics by message.
 # A proof that another thread asks about.
-check_PROGRAMS += test/unit/shm_copy
-TESTS += test/unit/shm_copy
+unit_tests += test/unit/shm_copy
 test_unit_shm_copy_SOURCES = test/unit/shm_copy.c
 test_unit_shm_copy_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_shm_copy_LDADD = libmultilane_shm.la $(PML_TEST_LDADD)
-check_PROGRAMS += test/unit/shm_remote
-TESTS += test/unit/shm_remote
+unit_tests += test/unit/shm_remote
 test_unit_shm_remote_SOURCES = test/unit/shm_remote.c
 test_unit_shm_remote_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_shm_remote_LDADD = libmultilane_shm.la $(PML_TEST_LDADD)
-check_PROGRAMS += test/unit/shm_pieces
-TESTS += test/unit/shm_pieces
+unit_tests += test/unit/shm_pieces
 test_unit_shm_pieces_SOURCES = test/unit/shm_pieces.c btl/shm/pieces.c
 test_unit_shm_pieces_CPPFLAGS = $(PML_TEST_CPPFLAGS) -Dmalloc=malloc_at_times
 test_unit_shm_pieces_LDADD = $(PML_TEST_LDADD)
 
 # The connections of btl/sock, and what returns from one that is given up, in all orders.
-check_PROGRAMS += test/unit/return_model test/unit/sock_model
-TESTS += test/unit/return_model test/unit/sock_model
+unit_tests += test/unit/return_model test/unit/sock_model
 test_unit_return_model_SOURCES = test/unit/return_model.c test/unit/walk.c test/unit/walk.h
 test_unit_sock_model_SOURCES = test/unit/sock_model.c test/unit/walk.c test/unit/walk.h
 
 # The parts of btl/sock that need no second process.
-check_PROGRAMS += test/unit/sock_parts
-TESTS += test/unit/sock_parts
+unit_tests += test/unit/sock_parts
 test_unit_sock_parts_SOURCES = test/unit/sock_parts.c
 test_unit_sock_parts_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_sock_parts_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
 test_unit_sock_parts_LDADD = libmultilane_sock.la $(PML_TEST_LDADD)
 
 # The rules of btl/verbs, which need no device.
-check_PROGRAMS += test/unit/verbs_choice
-TESTS += test/unit/verbs_choice
+unit_tests += test/unit/verbs_choice
 test_unit_verbs_choice_SOURCES = test/unit/verbs_choice.c btl/verbs/choice.c
 test_unit_verbs_choice_LDADD = libmultilane_common.la -lm
 
 # The kernel's routes, by which its ports are joined.
-check_PROGRAMS += test/unit/verbs_route
-TESTS += test/unit/verbs_route
+unit_tests += test/unit/verbs_route
 test_unit_verbs_route_SOURCES = test/unit/verbs_route.c btl/verbs/route.c btl/verbs/choice.c
 test_unit_verbs_route_LDADD = libmultilane_common.la -lm
 
 # The FIFO of its slots.
-check_PROGRAMS += test/unit/verbs_slots
-TESTS += test/unit/verbs_slots
+unit_tests += test/unit/verbs_slots
 test_unit_verbs_slots_SOURCES = test/unit/verbs_slots.c btl/verbs/slot_ring.c
 test_unit_verbs_slots_LDADD = -lpthread
 
 # Its connections, made and failing, over stand-ins for the device.
 if BUILD_VERBS
-check_PROGRAMS += test/unit/verbs_connect test/unit/verbs_peer
-TESTS += test/unit/verbs_connect test/unit/verbs_peer
+unit_tests += test/unit/verbs_connect test/unit/verbs_peer
 endif
 test_unit_verbs_connect_SOURCES = test/unit/verbs_connect.c
 test_unit_verbs_connect_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
@@ -352,8 +330,7 @@ test_unit_verbs_peer_LDADD = libmultilane_verbs.la $(PML_TEST_LDADD)
 
 # Where it opens libibverbs. In a folder without it a library of another name takes its place.
 if BUILD_VERBS
-check_PROGRAMS += test/unit/verbs_library
-TESTS += test/unit/verbs_library
+unit_tests += test/unit/verbs_library
 endif
 test_unit_verbs_library_SOURCES = test/unit/verbs_library.c btl/verbs/library.c
 test_unit_verbs_library_CPPFLAGS = $(AM_CPPFLAGS) $(VERBS_CPPFLAGS)
@@ -361,8 +338,7 @@ test_unit_verbs_library_LDADD = libmultilane_common.la -ldl
 
 # The stand-in that its jobs run over without a device.
 if BUILD_VERBS
-check_PROGRAMS += test/unit/verbs_strict
-TESTS += test/unit/verbs_strict
+unit_tests += test/unit/verbs_strict
 endif
 test_unit_verbs_strict_SOURCES = test/unit/verbs_strict.c test/fake/verbs/device.c \
 	test/fake/verbs/fabric.c test/fake/verbs/profile.c test/fake/verbs/queue.c \
@@ -372,8 +348,7 @@ test_unit_verbs_strict_LDADD = $(VERBS_LIBS) -lpthread
 
 # Its registrations of device memory, against the stand-in of test/fake.
 if HAVE_DMABUF
-check_PROGRAMS += test/unit/verbs_dmabuf
-TESTS += test/unit/verbs_dmabuf
+unit_tests += test/unit/verbs_dmabuf
 endif
 test_unit_verbs_dmabuf_SOURCES = test/unit/verbs_dmabuf.c btl/verbs/dmabuf.c btl/verbs/dmabuf.h
 test_unit_verbs_dmabuf_CPPFLAGS = $(AM_CPPFLAGS) $(VERBS_CPPFLAGS)
@@ -393,15 +368,16 @@ EXTRA_DIST += test/unit/bench_run.py test/unit/bench_device.py test/unit/lab_rea
 
 # Lists of chunks of mapped memory, forged ones too.
 if BUILD_CUDA
-check_PROGRAMS += test/unit/cuda_list
-TESTS += test/unit/cuda_list
+unit_tests += test/unit/cuda_list
 test_unit_cuda_list_SOURCES = test/unit/cuda_list.c btl/cuda/list.c
 test_unit_cuda_list_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_cuda_list_LDADD = $(OPAL_LIBS)
 endif
 
 # Device memory, against the stand-in of test/fake.
-check_PROGRAMS += test/unit/memory_cuda
-TESTS += test/unit/memory_cuda
+unit_tests += test/unit/memory_cuda
 test_unit_memory_cuda_SOURCES = test/unit/memory_cuda.c
 test_unit_memory_cuda_LDADD = libmultilane_common.la -lpthread
+
+check_PROGRAMS += $(unit_tests)
+TESTS += $(unit_tests)

@@ -80,16 +80,14 @@ check "${prefix}shown.pml-multilane" shown pml multilane explain explain_file pr
     eager_lanes rndv_lanes unexpected_max failover suspect_ms lost_s lane_attr progress_thread \
     profile untested
 for component in shm sock verbs cuda; do
-    extra=
-    [ $component = shm ] && extra=single_copy
     if [ -f "$component_dir/mca_btl_$component.so" ]; then
-        # shellcheck disable=SC2086
         check "${prefix}shown.btl-$component" shown btl $component lane_latency lane_bandwidth \
-            lane_overhead lane_reg_cost lane_reg_growth $extra
+            lane_overhead lane_reg_cost lane_reg_growth
     else
         skip "${prefix}shown.btl-$component" "this build is without btl/$component"
     fi
 done
+check "${prefix}shown.single-copy" shown btl shm single_copy
 
 # Exported: the component's structure and symbols under its own name, and what all of them share. Linked: Open MPI,
 # its own PMIx, libc, hwloc; never the CUDA driver nor rdma-core, which are loaded where a device is.
