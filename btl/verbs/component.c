@@ -96,14 +96,9 @@ static const struct param params[] = {
      "16 to 65536"},
     {"receive_buffers_most", PARAM_INT, &verbs.receive_buffers_most, "16 to 65536",
      "the same after it has grown, which it does when three quarters are in use, 16 to 65536"},
-    {"slots", PARAM_INT, &verbs.slots, "-1 to 256",
-     "answers of a large put's receiver that one peer may have written into this process's memory "
-     "before they are looked at, up to 256, rounded up to 16, 32, 64...; -1: as many as the lane's "
-     "bandwidth and latency want; 0, or where pml_multilane_failover is 1: they are ordinary "
-     "messages"},
     {.name = NULL}};
 
-_Static_assert(CHOICE_PORTS_MAX == 16 && SLOTS_DEPTH_MOST == 256, "rails and slots may be these");
+_Static_assert(CHOICE_PORTS_MAX == 16, "rails may be these");
 
 static int verbs_register(void)
 {
@@ -200,9 +195,6 @@ static int verbs_finalize(mca_btl_base_module_t *btl)
     struct verbs_module *module = module_of(btl);
 
     module->finalized = true;
-    VERBS_VERBOSE("%s: %llu slots written, %llu read", module->device,
-                  (unsigned long long) atomic_load(&module->slots_written),
-                  (unsigned long long) atomic_load(&module->slots_read));
     if (module->dmabuf.pd)
         VERBS_VERBOSE("%s: %llu messages were flushed to device memory", module->device,
                       (unsigned long long) atomic_load(&module->flushes));

@@ -3,7 +3,6 @@
 #include "btl/verbs/verbs.h"
 
 #include <glob.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -91,24 +90,6 @@ static void cost_set(struct multilane_lane_attributes *out, const struct estimat
         }
     }
     out->copy_s_byte = !sends_in_place() ? 0 : 1 / COPY_BYTES_S;
-}
-
-/* The bytes that a lane of this port may have in flight, in messages large enough for a slot. */
-uint32_t verbs_cost_slot_depth(const struct verbs_module *module,
-                               const struct choice_address *address)
-{
-    struct multilane_lane_attributes attributes = {0};
-    const struct model_lane_range *put = attributes.cost[MODEL_BY_PUT].ranges;
-
-    if (verbs.slots == 0 || module->inline_max < SLOT_BYTES)
-        return 0;
-    if (verbs.slots > 0)
-        return verbs_slot_ring_depth(verbs.slots, 1);
-    cost_set(&attributes, estimate_of(module, address->link), wire_bytes_s(address, address));
-    double round_trip_s = 2 * (put->latency_s + put->overhead_send_s);
-    double bandwidth = put->bandwidth_bytes_s == 0 ? INFINITY : put->bandwidth_bytes_s;
-    return verbs_slot_ring_depth(bandwidth * round_trip_s,
-                                 (double) module->super.btl_rndv_eager_limit);
 }
 
 void verbs_cost_fill(const struct verbs_module *module, const struct choice_address *theirs,

@@ -463,7 +463,6 @@ static bool module_open(struct verbs_module *module, struct verbs_port *port)
     if (!queues_open(module, &device) || !receives_open(module, &device) || !inline_probe(module))
         return false;
     module->super.btl_put_local_registration_threshold = module->inline_max;
-    module->slot_depth = verbs_cost_slot_depth(module, &port->address);
     if (verbs_cache_open(module) != OPAL_SUCCESS || verbs_works_open(module) != OPAL_SUCCESS ||
         verbs_greeter_open(module, &port->greeting_qpn) != OPAL_SUCCESS) {
         refuse_memory(module->device, "messages", 0);

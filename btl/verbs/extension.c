@@ -16,7 +16,6 @@ static int extension_attributes(mca_btl_base_module_t *btl, verbs_peer_t *peer,
     bool is_dead = atomic_load_explicit(&module->dead, memory_order_relaxed);
     out->capabilities = MULTILANE_CAN_DELIVER | MULTILANE_CAN_FENCE | MULTILANE_CAN_BREAK |
                         (is_dead ? 0 : MULTILANE_CAN_RENEW) |
-                        (module->slot_depth == 0 ? 0 : MULTILANE_CAN_REMOTE_SLOTS) |
                         (!module->dmabuf.pd ? 0 : MULTILANE_CAN_DEVICE_MEMORY);
     out->memory = MODEL_MEMORY_HOST | (!module->dmabuf.pd ? 0 : MODEL_MEMORY_CUDA);
     out->capacity_group = module->device_group == 0 ? 0 : 100 + module->device_group;
@@ -41,8 +40,6 @@ MULTILANE_EXTENSION_DEFINE(verbs) = {
     .attributes = extension_attributes,
     .poll = extension_poll,
     .fence = verbs_fence,
-    .slot_send = verbs_slots_send,
-    .slot_expect = verbs_slots_expect,
     .flush = verbs_flush_start,
     .prepare_in_place = verbs_work_in_place,
     .fence_ask = verbs_fence_message,

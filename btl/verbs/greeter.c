@@ -236,7 +236,6 @@ void verbs_greeting_fill(const verbs_peer_t *peer, struct greeting *greeting)
     verbs_pair_end(peer, &greeting->end);
     greeting->heard_qpn = verbs_peer_state(peer) >= PEER_ANSWERED ? peer->their_qpn : 0;
     greeting->is_sure = verbs_peer_state(peer) == PEER_READY;
-    verbs_slots_tell(peer, &greeting->slots);
 }
 
 enum sending verbs_greeting_send(verbs_peer_t *peer, const struct greeting *greeting)

@@ -5,7 +5,7 @@
 
 #include "btl/verbs/verbs.h"
 
-#define GREETING_VERSION 5u
+#define GREETING_VERSION 6u
 /* Buffers for datagrams, which share the port's completion queues. One to come that finds none is
  * lost, and sent again after a pause: a job's first exchange brings one of each process. */
 #define GREETINGS_IN  512u
@@ -32,7 +32,6 @@ struct greeting {
     uint32_t heard_qpn; /* the receiver's queue pair; 0: nothing was heard of it yet */
     uint32_t is_sure;   /* the sender knows that the receiver's queue pair is ready */
     struct verbs_end end;
-    struct verbs_slots_address slots; /* of the sender's end */
 };
 
 /* What one about a fence says: all up to the sender's queue pair. Multilane's PML carries it too.

@@ -32,9 +32,6 @@ libmultilane_verbs_la_SOURCES = \
 	btl/verbs/route.c \
 	btl/verbs/route.h \
 	btl/verbs/send.c \
-	btl/verbs/slot_ring.c \
-	btl/verbs/slot_ring.h \
-	btl/verbs/slots.c \
 	btl/verbs/submit.c \
 	btl/verbs/verbs.c \
 	btl/verbs/verbs.h \

@@ -93,7 +93,6 @@ bool verbs_pair_create(verbs_peer_t *peer)
     atomic_fetch_add_explicit(&module->pair_count, 1, memory_order_relaxed);
     peer->send_room = verbs.depth.requests;
     peer->unsignaled = 0;
-    verbs_slots_begin(peer);
     peer->my_psn = (uint32_t) (verbs.record.nonce ^ qp->qp_num * 2654435761u) & 0xffffff;
     atomic_store_explicit(&peer->qpn, qp->qp_num, memory_order_relaxed);
     return true;
@@ -200,10 +199,8 @@ static void peer_destroy(verbs_peer_t *peer)
     pair_destroy(peer);
     if (peer->greeting_path)
         ibv_destroy_ah(peer->greeting_path);
-    verbs_slots_close(peer);
     OPAL_THREAD_UNLOCK(&peer->lock);
     peer_list_remove(&peer->module->waiting, &peer->waiting);
-    peer_list_remove(&peer->module->expecting, &peer->expecting);
     peer_list_remove(&peer->module->greeting, &peer->greeting);
     OBJ_DESTRUCT(&peer->returns.unreturned);
     OBJ_DESTRUCT(&peer->posted);
@@ -223,7 +220,6 @@ void verbs_peers_close(struct verbs_module *module)
     for (uint32_t i = 0; i < PEERS_CHUNKS; i++)
         free(atomic_load_explicit(&module->chunks[i], memory_order_relaxed));
     peer_list_close(&module->greeting);
-    peer_list_close(&module->expecting);
     peer_list_close(&module->waiting);
     OBJ_DESTRUCT(&module->lock);
 }

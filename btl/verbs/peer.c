@@ -9,7 +9,6 @@ void verbs_peers_open(struct verbs_module *module)
 {
     OBJ_CONSTRUCT(&module->lock, opal_mutex_t);
     peer_list_open(&module->waiting);
-    peer_list_open(&module->expecting);
     peer_list_open(&module->greeting);
 }
 

@@ -11,19 +11,17 @@
  * that are waited for. */
 #define YIELD_SOFT 8u
 
-/* Every so many rounds: greetings are repeated, if any are under way; the device's events are read;
- * unexpected slots are read. A slot may come unexpected because its receiver stopped waiting, or
- * does not yet know that the lane exists. */
+/* What is done once in so many rounds: greetings are repeated, if any are under way, */
 #define GREETING_ROUNDS 64u
 
-/* And: the send queue is polled, where no report is due. A broken connection reports without. */
+/* the send queue is polled, where no report is due (a broken connection reports without), */
 #define REPORT_ROUNDS 64u
 
-/* And: a port without connections is looked at, where only a greeting can come. */
+/* a port without connections is looked at, where only a greeting can come, */
 #define PORT_ROUNDS 16u
 
+/* and the device's events are read. */
 #define EVENT_ROUNDS 256u
-#define SLOT_ROUNDS  1024u
 
 /* False: the other end was told that it has not come, and sends it by another lane. */
 static inline bool message_count(verbs_peer_t *peer)
@@ -255,22 +253,16 @@ static void events_read(struct verbs_module *module)
 
 /* --- progress --- */
 
-static __attribute__((noinline)) int round_extra(struct verbs_module *module, uint32_t round)
+static __attribute__((noinline)) void round_extra(struct verbs_module *module, uint32_t round)
 {
-    int events = 0;
     bool greeting = peer_list_count(&module->greeting) != 0;
 
     /* A port that is down may be up again, which decides what greetings do. */
     if (round % EVENT_ROUNDS == 0 || module->port_down ||
         atomic_load_explicit(&module->draining, memory_order_relaxed) != 0)
         events_read(module);
-    if (atomic_load_explicit(&module->dead, memory_order_relaxed))
-        return 0;
-    if (greeting)
+    if (greeting && !atomic_load_explicit(&module->dead, memory_order_relaxed))
         verbs_greetings_repeat(module);
-    if (round % SLOT_ROUNDS == 0)
-        events = verbs_slots_read_all(module);
-    return events;
 }
 
 /* A dead device reports nothing, but its messages are returned. */
@@ -300,14 +292,12 @@ int verbs_progress_module(struct verbs_module *module)
     if (atomic_load_explicit(&module->reports_due, memory_order_relaxed) != 0 ||
         round % REPORT_ROUNDS == 0)
         events += verbs_completions_poll(module);
-    if (peer_list_count(&module->expecting) != 0)
-        events += verbs_slots_read_expected(module);
     if (OPAL_UNLIKELY(peer_list_count(&module->waiting) != 0))
         events += verbs_submit_waiting(module);
     if (OPAL_UNLIKELY(atomic_load_explicit(&module->returns_due, memory_order_relaxed)))
         events += verbs_returns_make_all(module);
     if (OPAL_UNLIKELY(round % GREETING_ROUNDS == 0))
-        events += round_extra(module, round);
+        round_extra(module, round);
     polling_leave(module);
     return events;
 }

@@ -167,7 +167,7 @@ enum verbs_posting verbs_queue_post_inline(verbs_peer_t *peer, struct ibv_send_w
         verbs_queue_room_give(peer, 1);
         return error == ENOMEM ? POST_FULL : POST_FAILED;
     }
-    peer->sent += request->opcode == IBV_WR_SEND_WITH_IMM; /* another one writes a slot */
+    peer->sent++;
     peer->unsignaled = (uint8_t) (report ? 0 : peer->unsignaled + 1);
     if (report)
         report_expect(peer);

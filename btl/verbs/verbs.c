@@ -16,7 +16,6 @@ struct verbs_state verbs = {
     .retry_count = 6,
     .receive_buffers = 256,
     .receive_buffers_most = 4096,
-    .slots = -1,
 };
 
 struct verbs_module *verbs_module_of_port(uint32_t port_index)

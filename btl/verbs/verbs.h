@@ -9,7 +9,6 @@
 
 #include "btl/verbs/choice.h"
 #include "btl/verbs/dmabuf.h"
-#include "btl/verbs/slot_ring.h"
 #include "common/compat/fragment.h"
 #include "common/compat/param.h"
 #include "common/compat/peer_list.h"
@@ -42,7 +41,7 @@ struct verbs_record {
     struct verbs_port ports[CHOICE_PORTS_MAX];
 };
 
-#define VERBS_RECORD_VERSION 5u
+#define VERBS_RECORD_VERSION 6u
 /* Only the used entries of `ports` travel. */
 #define VERBS_RECORD_BYTES(count)                                                                  \
     (offsetof(struct verbs_record, ports) + (count) * sizeof(struct verbs_port))
@@ -88,29 +87,6 @@ struct verbs_work {
     uint32_t remote_key;
     uint64_t operands[2];
     multilane_flush_done flushed; /* of a flush, which is a get */
-};
-
-/* --- slots: short messages written into the memory of a receiver that waits for them --- */
-
-/* Where a FIFO is, for the peer that writes into it; depth 0: there is none. */
-struct verbs_slots_address {
-    uint64_t address;
-    uint32_t key;
-    uint32_t depth;
-};
-
-/* Of one connection; under the peer's lock. */
-struct verbs_slots {
-    struct verbs_memory memory; /* of our ring; lives as long as the peer */
-    uint32_t read;              /* slots of ours that we have read, */
-    uint32_t told;              /* and as the peer knows it */
-    uint32_t written;           /* slots of the peer's that we have written */
-    uint32_t expected;          /* messages waited for that may be slots */
-    uint32_t their_key;
-    uint32_t their_depth; /* 0: nothing is written there */
-    uint64_t their_address;
-    uint64_t torn_since_ms; /* the next slot is marked ready but its check fails, since then; 0: it
-                               is not */
 };
 
 /* --- what a broken connection returns --- */
@@ -209,9 +185,7 @@ struct mca_btl_base_endpoint_t {
     opal_proc_t *proc; /* NULL: it greeted before Open MPI added it */
     bool known;        /* by btl_add_procs */
 
-    struct verbs_slots slots;
-
-    struct peer_place waiting, expecting, greeting; /* in the module's lists */
+    struct peer_place waiting, greeting; /* in the module's lists */
 
     /* Of the connection that failed; under `lock`. */
     bool was_ready;       /* it carried something */
@@ -296,12 +270,8 @@ struct verbs_module {
     _Atomic uint32_t peer_count;
     struct peer_table names;
 
-    struct peer_list waiting;   /* peers with something pending and a connection, */
-    struct peer_list expecting; /* that may write a slot that a message is expected in, */
-    struct peer_list greeting;  /* and that are greeted again until they answer */
-    uint32_t slot_depth;        /* of each peer's FIFO; 0: none has one */
-    _Atomic uint64_t slots_written;
-    _Atomic uint64_t slots_read;
+    struct peer_list waiting;  /* peers with something pending and a connection, */
+    struct peer_list greeting; /* and that are greeted again until they answer */
 
     _Atomic bool polling; /* set by the one thread that polls the completion queues */
     uint32_t round;
@@ -340,7 +310,6 @@ struct verbs_state {
     int queue_depth; /* 0: verbs_choice_depth */
     int receive_buffers;
     int receive_buffers_most;
-    int slots;
     struct choice_rule pair_rule;
     struct choice_depth depth;
     bool leaves_node; /* to the lanes of shared memory */
@@ -489,7 +458,7 @@ enum verbs_posting { POSTED, POST_FULL, POST_LATER, POST_FAILED };
 
 /* In state READY. */
 enum verbs_posting verbs_queue_post(verbs_peer_t *peer, struct verbs_work *work);
-/* The same for a request whose bytes are at most module->inline_max. */
+/* The same for a message of at most module->inline_max bytes. */
 enum verbs_posting verbs_queue_post_inline(verbs_peer_t *peer, struct ibv_send_wr *request);
 void verbs_queue_room_give(verbs_peer_t *peer, uint32_t entries);
 /* Under the peer's lock: a posted work has ended. */
@@ -526,22 +495,6 @@ void verbs_receives_post(struct verbs_module *module);
 void verbs_receives_grow(struct verbs_module *module);
 
 /* --- connections ----------------------------------------------------------------------------- */
-
-/* slots.c */
-/* Under peer->lock: begins a new connection; puts our FIFO into a greeting; reads the peer's from
- * one, false if it is invalid. */
-void verbs_slots_begin(verbs_peer_t *peer);
-void verbs_slots_tell(const verbs_peer_t *peer, struct verbs_slots_address *address);
-bool verbs_slots_learn(verbs_peer_t *peer, const struct verbs_slots_address *address);
-void verbs_slots_close(verbs_peer_t *peer);
-/* The extension's slot_send and slot_expect. */
-int verbs_slots_send(mca_btl_base_module_t *btl, verbs_peer_t *peer, const void *bytes,
-                     size_t length, uint8_t tag);
-void verbs_slots_expect(mca_btl_base_module_t *btl, verbs_peer_t *peer, bool expects);
-/* By the thread that polls: hands out slots that have come, from peers with expected slots, or from
- * all. */
-int verbs_slots_read_expected(struct verbs_module *module);
-int verbs_slots_read_all(struct verbs_module *module);
 
 /* pair.c. Under peer->lock. */
 void verbs_path_fill(struct verbs_module *module, const struct choice_address *address,
@@ -637,9 +590,6 @@ BTL_FUNCTION(atomic_cswap64, verbs_remote_compare_swap);
 /* --- devices --------------------------------------------------------------------------------- */
 
 /* cost.c */
-/* How deep the FIFOs of slots are; 0: there are none. */
-uint32_t verbs_cost_slot_depth(const struct verbs_module *module,
-                               const struct choice_address *address);
 /* The cost of the lane to that port, each way. */
 /* For the extension without a module; false: no port is active. */
 bool verbs_cost_expect(struct multilane_lane_attributes *out);

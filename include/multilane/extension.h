@@ -55,25 +55,23 @@ enum multilane_capability {
     MULTILANE_CAN_CONTROL = 1 << 1,
     /* copy_from and copy_to work; the peer's identity was proven. */
     MULTILANE_CAN_COPY = 1 << 2,
-    /* slot_send and slot_expect work: either end can write a slot into memory of the other. */
-    MULTILANE_CAN_REMOTE_SLOTS = 1 << 3,
     /* put and get take addresses of device memory at either end, registered with
      * MULTILANE_REGISTER_DEVICE; of some memory that may be refused. flush works. */
-    MULTILANE_CAN_DEVICE_MEMORY = 1 << 4,
+    MULTILANE_CAN_DEVICE_MEMORY = 1 << 3,
     /* fence works: a piece may be sent again over another lane once it has succeeded. */
-    MULTILANE_CAN_FENCE = 1 << 5,
+    MULTILANE_CAN_FENCE = 1 << 4,
     /* The lane may break while the peer lives: what it has taken and not completed is lost then,
      * unless return_to was called, and the module's error callback says so. btl_add_procs makes it
      * anew, once fence would succeed. */
-    MULTILANE_CAN_BREAK = 1 << 6,
+    MULTILANE_CAN_BREAK = 1 << 5,
     /* Messages pass through a ring in shared memory (common/ring): one end copies them into it, the
      * other out of it. What is measured of such copies at the start holds for them. */
-    MULTILANE_CAN_RING = 1 << 7,
+    MULTILANE_CAN_RING = 1 << 6,
     /* What is sent behind a put arrives behind its bytes: word of it need not wait for its end. */
-    MULTILANE_CAN_ORDER = 1 << 8,
+    MULTILANE_CAN_ORDER = 1 << 7,
     /* Where it may break, btl_add_procs makes it anew also if no other lane carries the messages of
      * its fence. As the only lane to a peer it returns messages, which then wait for it. */
-    MULTILANE_CAN_RENEW = 1 << 9
+    MULTILANE_CAN_RENEW = 1 << 8
 };
 
 /* A flag of btl_register_mem, by the number that Open MPI has for it where it was built with CUDA.
@@ -230,17 +228,6 @@ struct multilane_extension {
                      size_t header_bytes, size_t payload_bytes);
     void (*commit)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
                    size_t header_bytes, size_t payload_bytes, uint8_t tag);
-
-    /* MULTILANE_CAN_REMOTE_SLOTS. Sends a message that the peer expects: it is handed out there
-     * like any other, but takes no buffer that an unexpected message needs. Its order to
-     * what goes by btl_send and btl_sendi is not kept. OPAL_SUCCESS: on its way, no more is heard
-     * of it; OPAL_ERR_OUT_OF_RESOURCE: too long, or no room now, send it as a message. */
-    int (*slot_send)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                     const void *bytes, size_t length, uint8_t tag);
-    /* Messages that may come as slots are waited for, once for each call with `expects`, until the
-     * call without. A slot that comes while none is may be handed out late. */
-    void (*slot_expect)(struct mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint,
-                        bool expects);
 
     /* MULTILANE_CAN_DEVICE_MEMORY. What this lane wrote to device memory of this process, by a get
      * of ours that has completed or puts of the peer that a message behind them told of, may still

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One lane of btl/verbs by itself, the last of those between two ranks, as a PML uses it: messages
- * in order, slots, puts, gets and atomics, a fence, and the lane's return. What MPI itself has to
- * say goes over the other lanes (run it with pml_multilane_eager_lanes and rndv_lanes 1).
- * "verbs_lane no-slots": the device posts too little inline for a slot. */
+ * in order, puts, gets and atomics, a fence, and the lane's return. What MPI itself has to
+ * say goes over the other lanes (run it with pml_multilane_eager_lanes and rndv_lanes 1). */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -15,9 +14,7 @@
 #include "multilane/extension.h"
 
 #define TAG      0x60 /* the first that Open MPI leaves to others */
-#define SLOT_TAG 0x61
 #define MESSAGES 400u
-#define SLOTS    600u /* more than any FIFO is deep */
 #define BYTES    ((size_t) 300000)
 #define ADDS     50u
 #define LIMIT_S  60
@@ -140,63 +137,6 @@ static void messages_keep_their_order(void)
     HOLDS(reaches(&sends_ended, MESSAGES));
     HOLDS(reaches(&messages_right, MESSAGES));
     HOLDS(messages_wrong == 0 && sends_failed == 0);
-    MPI_Barrier(MPI_COMM_WORLD);
-}
-
-/* --- slots --- */
-
-static _Atomic unsigned slots_right, slots_wrong;
-
-COMPAT_RECEIVE_CALLBACK(slot_came)
-{
-    unsigned expected = atomic_load(&slots_right) + atomic_load(&slots_wrong), number;
-    const unsigned char *bytes = segments[0].seg_addr.pval;
-    bool right = segment_count == 1 && sizeof(number) + expected % 90 == segments[0].seg_len;
-
-    (void) btl;
-    memcpy(&number, bytes, sizeof(number));
-    right = right && number == expected;
-    for (size_t i = sizeof(number); right && i < segments[0].seg_len; i++)
-        right = byte_of(number, i) == bytes[i];
-    atomic_fetch_add(right ? &slots_right : &slots_wrong, 1);
-}
-
-/* False: no room, although the other end was given the time to look. */
-static bool slot_send(unsigned number)
-{
-    unsigned char bytes[128];
-    size_t size = sizeof(number) + number % 90;
-
-    for (size_t i = 0; i < size; i++)
-        bytes[i] = byte_of(number, i);
-    memcpy(bytes, &number, sizeof(number));
-    while (time(NULL) < give_up) {
-        if (extension->slot_send(btl, endpoint, bytes, size, SLOT_TAG) == OPAL_SUCCESS)
-            return true;
-        opal_progress();
-    }
-    return false;
-}
-
-static void slots_arrive_once(bool there)
-{
-    unsigned char bytes[512] = {0};
-    struct multilane_lane_attributes attributes;
-
-    HOLDS(extension->attributes(btl, endpoint, &attributes) == OPAL_SUCCESS);
-    HOLDS(there == ((attributes.capabilities & MULTILANE_CAN_REMOTE_SLOTS) != 0));
-    if (!there)
-        return;
-    HOLDS(extension->slot_send(btl, endpoint, bytes, sizeof(bytes), SLOT_TAG) ==
-          OPAL_ERR_OUT_OF_RESOURCE);
-    HOLDS(slot_send(0));
-    HOLDS(reaches(&slots_right, 1)); /* though it is not expected: but late */
-    extension->slot_expect(btl, endpoint, true);
-    for (unsigned i = 1; i < SLOTS; i++)
-        HOLDS(slot_send(i));
-    HOLDS(reaches(&slots_right, SLOTS));
-    HOLDS(slots_wrong == 0);
-    extension->slot_expect(btl, endpoint, false);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -397,14 +337,12 @@ int main(int argc, char **argv)
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
     mca_btl_base_active_message_trigger[TAG].cbfunc = message_came;
-    mca_btl_base_active_message_trigger[SLOT_TAG].cbfunc = slot_came;
     btl->btl_register_error(btl, error_told);
     MPI_Barrier(MPI_COMM_WORLD);
     /* The PML knows the process by now, and would have another lane carry what this one does not.
      */
     extension->return_to(btl, endpoint, NULL, NULL);
     messages_keep_their_order();
-    slots_arrive_once(argc < 2 || strcmp(argv[1], "no-slots") != 0);
     memory_meet();
     puts_and_gets_move_every_byte();
     atomics_lose_nothing();

@@ -311,11 +311,6 @@ unit_tests += test/unit/verbs_route
 test_unit_verbs_route_SOURCES = test/unit/verbs_route.c btl/verbs/route.c btl/verbs/choice.c
 test_unit_verbs_route_LDADD = libmultilane_common.la -lm
 
-# The FIFO of its slots.
-unit_tests += test/unit/verbs_slots
-test_unit_verbs_slots_SOURCES = test/unit/verbs_slots.c btl/verbs/slot_ring.c
-test_unit_verbs_slots_LDADD = -lpthread
-
 # Its connections, made and failing, over stand-ins for the device.
 if BUILD_VERBS
 unit_tests += test/unit/verbs_connect test/unit/verbs_peer

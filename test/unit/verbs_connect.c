@@ -310,7 +310,6 @@ static void begin(void)
     module.receive_cq = &receive_queue;
     module.port_number = 1;
     module.inline_max = 256;
-    module.slot_depth = SLOTS_DEPTH_LEAST;
     module.send_cq_size = PLACES;
     module.receive_bytes = BUFFER_BYTES;
     module.srq = &shared_queue;
@@ -404,24 +403,6 @@ static void message_of_a_process_that_was_not_added_says_who_sent(void)
     if (COMPAT_SENDER_IS_KNOWN)
         CHECK(peer == heard.sender && heard.answered && device.posted == 1, "%u answers",
               device.posted);
-    end();
-}
-
-static void slot_of_a_process_that_was_not_added_says_who_sent(void)
-{
-    verbs_peer_t *peer;
-
-    begin();
-    mca_btl_base_active_message_trigger[TAG].cbfunc = message_heard;
-    peer = peer_that_greeted();
-    verbs_peer_state_set(peer, PEER_READY);
-    verbs_slot_fill(&((struct slot_ring *) (void *) peer->slots.memory.bytes)->slots[0], 0,
-                    module.slot_depth, "a slot", 7, TAG);
-    memset(&heard, 0, sizeof(heard));
-    progress();
-    CHECK(heard.messages == 1, "%u messages", heard.messages);
-    if (COMPAT_SENDER_IS_KNOWN)
-        CHECK(peer == heard.sender && heard.answered, "%u answers", device.posted);
     end();
 }
 
@@ -915,30 +896,6 @@ static void note_and_its_answer_carry_counts(void)
     end();
 }
 
-/* Slots bring no report at either end. */
-static bool message_returned(void *context, uint8_t tag, const void *bytes, size_t length,
-                             const void *payload, size_t payload_length)
-{
-    (void) context, (void) tag, (void) bytes, (void) length, (void) payload, (void) payload_length;
-    return true;
-}
-
-static void messages_that_are_kept_take_no_slots(void)
-{
-    verbs_peer_t *peer;
-
-    begin();
-    peer = peer_to(2);
-    connected(peer, 100);
-    peer->slots.their_depth = module.slot_depth;
-    CHECK(verbs_slots_send(&module.super, peer, "a", 1, TAG) == OPAL_SUCCESS, "none is free");
-    verbs_return_to(&module.super, peer, message_returned, NULL);
-    CHECK(verbs_slots_send(&module.super, peer, "a", 1, TAG) == OPAL_ERR_OUT_OF_RESOURCE,
-          "it is not counted");
-    CHECK(peer->sent == 0, "a slot is counted");
-    end();
-}
-
 /* --- a record that a peer published --- */
 
 static struct verbs_record published;
@@ -1027,7 +984,6 @@ int main(void)
     greetings_leave_from_the_new_address();
     many_peers_are_all_greeted_soon();
     message_of_a_process_that_was_not_added_says_who_sent();
-    slot_of_a_process_that_was_not_added_says_who_sent();
     only_queues_in_use_are_polled();
     messages_before_the_end_of_a_device_are_heard();
     registered_memory_shares_no_page();
@@ -1036,7 +992,6 @@ int main(void)
     buffers_stay_where_a_device_cannot();
     count_is_told_when_it_is_final();
     note_and_its_answer_carry_counts();
-    messages_that_are_kept_take_no_slots();
     routes_to_a_process_are_asked_for_once();
     return check_end();
 }

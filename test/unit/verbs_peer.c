@@ -162,16 +162,6 @@ enum sending verbs_greeting_send(verbs_peer_t *peer, const struct greeting *gree
     return SENDING_DONE;
 }
 
-void verbs_slots_begin(verbs_peer_t *peer)
-{
-    (void) peer;
-}
-
-void verbs_slots_close(verbs_peer_t *peer)
-{
-    (void) peer;
-}
-
 uint64_t verbs_now_ms(void)
 {
     return 0;

@@ -58,7 +58,6 @@ static void receive_choose(struct recv_request *request, const struct arrival *a
     bool to_device, from_device = arrival->memory & WIRE_ON_DEVICE;
     const char *place = recv_request_place(request, &to_device);
     enum class_buffer buffer = buffer_of(from_device, to_device);
-    request->is_expected = arrival->method == WIRE_BY_PUT;
     request->protocol = protocol_of_method(arrival->method);
     if (OPAL_UNLIKELY(buffer != CLASS_CONTIGUOUS))
         peer_follow_devices(recv_request_peer(request));

@@ -435,21 +435,6 @@ void lane_close(struct lane *lane)
         (void) lane->extension->fence(lane->btl, lane->endpoint);
 }
 
-int lane_send_slot(struct lane *lane, const void *bytes, size_t length)
-{
-    if (!lane->extension || !lane->extension->slot_send ||
-        lane->extension->slot_send(lane->btl, lane->endpoint, bytes, length, WIRE_TAG) !=
-            OPAL_SUCCESS)
-        return LANE_AGAIN;
-    return OMPI_SUCCESS;
-}
-
-void lane_expect(struct lane *lane, bool expects)
-{
-    if (lane->extension && lane->extension->slot_expect && !lane->returns) /* it has no slots */
-        lane->extension->slot_expect(lane->btl, lane->endpoint, expects);
-}
-
 static bool is_aligned(uint64_t value, size_t alignment)
 {
     return alignment < 2 || value % alignment == 0;

@@ -183,12 +183,6 @@ int lane_send_immediately(struct lane *lane, const void *bytes, size_t length);
 int lane_send_packed(struct lane *lane, const void *header, size_t length,
                      opal_convertor_t *convertor, size_t size);
 
-/* Tells the lane that the peer will write to one of its slots, or (false) will not. */
-void lane_expect(struct lane *lane, bool expects);
-
-/* Sends by a slot in the peer's memory. LANE_AGAIN: send it as a message. */
-int lane_send_slot(struct lane *lane, const void *bytes, size_t length);
-
 /* Memory of the lane for a message in place; null: the lane has none, or not now. Write the
  * payload first, by lane->copy if it lies in one piece, then the header, then call lane_commit,
  * with no other call in between. */

@@ -233,7 +233,6 @@ static int summed_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_
 
 /* --- the lane --------------------------------------------------------------------------------- */
 
-/* Slots have no room for a sum. */
 static struct summed *summed_new(struct summed *at, const struct lane *lane)
 {
     const struct multilane_extension *real = lane->extension;
@@ -244,8 +243,6 @@ static struct summed *summed_new(struct summed *at, const struct lane *lane)
         return at;
     at->shown = *real;
     at->shown.commit = summed_commit;
-    at->shown.slot_send = NULL;
-    at->shown.slot_expect = NULL;
     if (real->prepare_in_place)
         at->shown.prepare_in_place = summed_in_place;
     return at;

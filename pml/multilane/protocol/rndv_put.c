@@ -10,12 +10,7 @@ extern const struct protocol rndv_put, rndv_device;
 
 static int rndv_put_start(struct send_request *request)
 {
-    struct lane *lane = route_lane(request->route, request->out.peer, 0);
-    send_request_expect(request, true); /* before it is: the RTR may come inside the send */
-    int rc = rndv_announce(request, lane, NULL, NULL);
-    if (rc != OMPI_SUCCESS)
-        send_request_expect(request, false);
-    return rc;
+    return rndv_announce(request, route_lane(request->route, request->out.peer, 0), NULL, NULL);
 }
 
 /* This end's route for puts: for this message; or, where the sender puts in a stream or tries it,

@@ -470,10 +470,7 @@ void recv_request_send_rtr(struct recv_request *request, struct lane *lane, uint
     control_write(&message, peer, WIRE_RTR, &rtr, sizeof(rtr));
     control_append(&message, key_bytes, wire_keys_length(&rtr.key));
     handle_goes_out(request);
-    /* A sender that proposed a put expects this RTR, see send_request_expect. */
-    if (method != WIRE_BY_PUT || !request->is_expected ||
-        lane_send_slot(lane, message.bytes, message.length) != OMPI_SUCCESS)
-        control_send_message(lane, &message);
+    control_send_message(lane, &message);
 }
 
 void recv_request_get_failed(struct recv_request *request)

@@ -36,7 +36,6 @@ struct recv_request {
     bool may_have_lain;              /* before it was looked for; of a timed message */
     const struct protocol *protocol; /* chosen for an announced message, */
     const struct route *route;       /* and whose lanes a put to here takes */
-    bool is_expected;                /* by the sender: the RTR for a put */
     /* The protocol that may write to the buffer until it ends; null: none. */
     const struct protocol *_Atomic held_by;
     bool is_shared;          /* both ends copy the message: the sender cannot cancel it */

@@ -33,7 +33,6 @@ static void send_request_construct(struct send_request *request)
     request->handle = (struct wire_handle){0};
     request->rma.count = 0;
     request->source = (struct device_source){.view = NULL};
-    request->expecting = 0;
     request->is_under_way = false;
     request->offer.control = NULL;
     memset(request->own, 0, sizeof(request->own));
@@ -109,17 +108,6 @@ void send_request_sum(struct send_request *request, size_t end)
     request->summed = end;
 }
 
-void send_request_expect(struct send_request *request, bool expects)
-{
-    struct peer *peer = request->out.peer;
-    /* Acquire, against peer_take_lanes: the counted lanes are whole. */
-    uint8_t lanes = expects ? atomic_load_explicit(&peer->lane_count, memory_order_acquire)
-                            : request->expecting;
-    for (uint8_t i = 0; i < lanes; i++)
-        lane_expect(&peer->lanes[i], expects);
-    request->expecting = expects ? lanes : 0;
-}
-
 void send_request_complete(struct send_request *request)
 {
     ompi_request_t *ompi = &request->base.req_base.req_ompi;
@@ -129,7 +117,6 @@ void send_request_complete(struct send_request *request)
         request->protocol->send_end(request);
     if (OPAL_UNLIKELY(request->source.view != NULL))
         device_source_end(&request->source);
-    send_request_expect(request, false);
     work_ends_for(&request->counted);
     if (request->is_under_way)
         counter_add32(&request->out.peer->under_way, UINT32_MAX);

@@ -80,7 +80,6 @@ struct send_request {
     size_t summed;           /* bytes that it is of, so far */
     _Atomic bool is_putting; /* see send_request_ready */
     size_t again;            /* bytes to be sent once the puts have ended */
-    uint8_t expecting;       /* how many of the peer's lanes expect the RTR */
 };
 
 OBJ_CLASS_DECLARATION(send_request_t);
@@ -164,8 +163,6 @@ void send_request_complete(struct send_request *request);
 void send_request_step(struct send_request *request);
 /* Goes on with its sum, up to there. */
 void send_request_sum(struct send_request *request, size_t end);
-/* The peer's RTR is (not) expected, on any lane. */
-void send_request_expect(struct send_request *request, bool expects);
 /* The message was not sent and never will be: ends with an MPI error class. */
 void send_request_fail(struct send_request *request, int mpi_error);
 /* The receiver is lost. The request may have ended and been used again: then `handle` is not its

@@ -350,7 +350,6 @@ bool send_request_ready(struct peer *peer, struct lane *lane, const struct wire_
     if ((is_again && rtr->method != WIRE_BY_SEND) ||
         !send_state_leave_announced(request, SEND_MOVING))
         return false;
-    send_request_expect(request, false);
     request->receiver = rtr->receiver;
     if (OPAL_UNLIKELY(is_again)) {
         request->again = rtr->size;

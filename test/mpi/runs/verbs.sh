@@ -21,8 +21,6 @@ verbs_refuses() {
         2 $other --mca btl_verbs_pairing rails -- ring
     mpi_says verbs.bad-queue-depth 'btl_verbs_queue_depth is 5; it can be 16 to 16384' \
         2 $other --mca btl_verbs_queue_depth 5 -- ring
-    mpi_says verbs.bad-slots 'btl_verbs_slots is 300; it can be -1 to 256' \
-        2 $other --mca btl_verbs_slots 300 -- ring
     mpi_says verbs.bad-dmabuf 'btl_verbs_dmabuf is "always"; it can be auto or none' \
         2 $other --mca btl_verbs_dmabuf always -- ring
     mpi_says verbs.bad-timeout 'btl_verbs_timeout is 99; it can be 1 to 31' \
@@ -450,8 +448,8 @@ lab_rail_dies() {
 }
 
 # One of two rails is cut, or cut and repaired: what is left carries on, and nothing is wrong. With
-# rndv-put slots are under way; seed 2 has shown keys that came by another lane than their own, seed
-# 18 device memory that the dead rail could not flush. Messages of an only rail wait until it is repaired.
+# rndv-put seed 2 has shown keys that came by another lane than their own, else seed 18
+# device memory that the dead rail could not flush. Messages of an only rail wait until it is repaired.
 lab_failover() {
     lab_rail_dies cut 50 "--protocol rndv-put --seed 2"
     lab_rail_dies repair 50
@@ -490,15 +488,10 @@ lab_no_memory() {
             "$side" "$build/test/mpi/in_place" verbs
 }
 
-# The receivers of puts say that they are ready by slots in the senders' memory, where nothing is kept for failover:
-# else each message is counted.
-lab_slots() {
-    local some='[1-9][0-9]* slots written, [1-9]'
-    lab_has_slots || some='0 slots written, 0'
-    # shellcheck disable=SC2086
-    LAB_RAILS=0 lab verbs.traffic.rndv-put mpi_says "$some" 2 -x LAB_RAILS --mca pml multilane $verbs \
-        $lab_osc --mca pml_multilane_protocol rndv-put --mca pml_multilane_failover 0 --mca btl_base_verbose 10 -- \
-        $side "$build/test/mpi/traffic" --seeds 1 --batches 8
+# Puts, where nothing is kept for failover.
+lab_puts() {
+    LAB_RAILS=0 lab_more="--mca pml_multilane_protocol rndv-put --mca pml_multilane_failover 0" \
+        lab_mpi verbs.traffic.rndv-put 2 multilane traffic --seeds 1 --batches 8
 }
 
 # Device memory that the lanes read and write themselves, against two stand-ins: for libcuda, whose
@@ -597,15 +590,9 @@ lab_receives_grow() {
         $side "$build/test/mpi/traffic" --seeds 1 --batches 8
 }
 
-# A slot is posted inline: 128 bytes.
-lab_has_slots() {
-    case ${lab_profile:-} in bnxt | irdma) return 1 ;; esac
-}
-
 lab_one_lane() {
-    # shellcheck disable=SC2046
     lab_more="--mca pml_multilane_eager_lanes 1 --mca pml_multilane_rndv_lanes 1" \
-        lab_mpi verbs.lane 2 multilane ../lab/verbs_lane $(lab_has_slots || echo no-slots)
+        lab_mpi verbs.lane 2 multilane ../lab/verbs_lane
 }
 
 verbs_lab() {
@@ -635,7 +622,7 @@ verbs_lab() {
     lab_more="--mca pml_multilane_suspect_ms 60000" \
         lab_mpi verbs.memory 6 multilane ../lab/verbs_memory
     lab_traffic "auto rndv-get"
-    lab_slots
+    lab_puts
     lab_device_memory
     lab_conformance "onesided ${MULTILANE_LONG:+point request}" ob1
     lab_mpi verbs.ring.4 4 multilane ring # some of them share an end
@@ -671,7 +658,7 @@ profile_lab() {
     lab_leaves
     lab_receives_grow
     lab_traffic "auto rndv-get eager-short eager-copy eager-zcopy rndv-am"
-    lab_slots
+    lab_puts
     for event in cut=60:port_down:0:1 repair=60:port_down:0:1,at=90:port_up:0:1; do
         profile_wants "${event%%=*}" &&
             strict_event "$lab_profile.${event%%=*}" "ports=2,retry_ms=50,at=${event#*=}" self,verbs auto
