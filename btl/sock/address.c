@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/lane/kernel_text.h"
+#include "common/lane/subnet.h"
 
 /* --- what the user wants --- */
 
@@ -47,13 +48,6 @@ static bool subnet_read(const char *item, struct sock_address *subnet)
         return false;
     subnet->prefix = (uint8_t) prefix;
     return inet_pton(subnet->family == 4 ? AF_INET : AF_INET6, text, subnet->bytes) == 1;
-}
-
-static bool bits_equal(const unsigned char *a, const unsigned char *b, uint32_t bits)
-{
-    if (memcmp(a, b, bits / 8) != 0)
-        return false;
-    return bits % 8 == 0 || (a[bits / 8] ^ b[bits / 8]) >> (8 - bits % 8) == 0;
 }
 
 static bool item_names(const char *item, const struct sock_address *address)
@@ -116,42 +110,22 @@ static uint32_t megabits_of(const char *name)
     return is_told ? (uint32_t) megabits : 0;
 }
 
-static uint8_t prefix_of(const unsigned char *mask, size_t bytes)
-{
-    uint8_t bits = 0;
-
-    while (bits < 8 * bytes && mask[bits / 8] >> (7 - bits % 8) & 1)
-        bits++;
-    return bits;
-}
-
 /* False: no address that another process can be reached by. */
 static bool address_read(const struct ifaddrs *from, struct sock_address *address)
 {
+    size_t count;
+    const uint8_t *bytes = ip_bytes(from->ifa_addr, &count);
+
     memset(address, 0, sizeof(*address));
-    if (!from->ifa_addr || !from->ifa_netmask || !(from->ifa_flags & IFF_UP) ||
+    if (!bytes || !from->ifa_netmask || !(from->ifa_flags & IFF_UP) ||
         !(from->ifa_flags & IFF_RUNNING) || strlen(from->ifa_name) >= ADDRESS_NAME_BYTES)
         return false;
-    if (from->ifa_addr->sa_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *) (const void *) from->ifa_addr;
-        const struct sockaddr_in *mask =
-            (const struct sockaddr_in *) (const void *) from->ifa_netmask;
-        address->family = 4;
-        memcpy(address->bytes, &in->sin_addr, 4);
-        address->prefix = prefix_of((const unsigned char *) &mask->sin_addr, 4);
-    } else if (from->ifa_addr->sa_family == AF_INET6) {
-        const struct sockaddr_in6 *in = (const struct sockaddr_in6 *) (const void *) from->ifa_addr;
-        const struct sockaddr_in6 *mask =
-            (const struct sockaddr_in6 *) (const void *) from->ifa_netmask;
-        /* One of the link would need the other end's name of the interface. */
-        if (IN6_IS_ADDR_LINKLOCAL(&in->sin6_addr))
-            return false;
-        address->family = 6;
-        memcpy(address->bytes, &in->sin6_addr, 16);
-        address->prefix = prefix_of((const unsigned char *) &mask->sin6_addr, 16);
-    } else {
+    /* One of the link would need the other end's name of the interface. */
+    if (count == 16 && IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *) (const void *) bytes))
         return false;
-    }
+    address->family = count == 4 ? 4 : 6;
+    memcpy(address->bytes, bytes, count);
+    address->prefix = netmask_bits(from->ifa_netmask);
     memcpy(address->name, from->ifa_name, strlen(from->ifa_name));
     address->is_loopback = (from->ifa_flags & IFF_LOOPBACK) != 0;
     address->megabits = megabits_of(address->name);

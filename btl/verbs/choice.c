@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/lane/subnet.h"
 #include "common/model/number.h"
 
 #define IPV4_BITS_UNKNOWN 24u
@@ -144,15 +145,6 @@ uint8_t verbs_choice_subnet_bits(enum choice_link link, const uint8_t *gid, uint
                                               ? netmask_bits
                                               : IPV4_BITS_UNKNOWN));
     return (uint8_t) (netmask_bits > 0 && netmask_bits <= 128 ? netmask_bits : IPV6_SUBNET_BITS);
-}
-
-static bool bits_equal(const uint8_t *a, const uint8_t *b, unsigned bits)
-{
-    unsigned bytes = bits / 8, rest = bits % 8;
-
-    if (memcmp(a, b, bytes) != 0)
-        return false;
-    return rest == 0 || ((a[bytes] ^ b[bytes]) >> (8 - rest)) == 0;
 }
 
 static bool is_same_subnet(const struct choice_address *mine, const struct choice_address *theirs)

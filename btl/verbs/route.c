@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/lane/subnet.h"
+
 struct question {
     struct nlmsghdr head;
     struct rtmsg route;
@@ -82,32 +84,13 @@ struct found {
     uint32_t index, bits; /* of its netmask */
 };
 
-static uint32_t bits_of_mask(const void *mask, size_t bytes)
+static bool entry_has(const struct ifaddrs *entry, const uint8_t *gid)
 {
-    uint32_t bits = 0;
+    size_t bytes;
+    const uint8_t *address = ip_bytes(entry->ifa_addr, &bytes);
 
-    for (size_t i = 0; i < bytes; i++)
-        bits += (uint32_t) __builtin_popcount(((const uint8_t *) mask)[i]);
-    return bits;
-}
-
-static bool entry_has(const struct ifaddrs *entry, const uint8_t *gid, uint32_t *bits)
-{
-    const struct sockaddr_in *four = (const void *) entry->ifa_addr;
-    const struct sockaddr_in6 *six = (const void *) entry->ifa_addr;
-    const struct sockaddr_in *four_mask = (const void *) entry->ifa_netmask;
-    const struct sockaddr_in6 *six_mask = (const void *) entry->ifa_netmask;
-
-    if (!four)
-        return false;
-    if (four->sin_family == AF_INET) {
-        *bits = !four_mask ? 0 : bits_of_mask(&four_mask->sin_addr, 4);
-        return verbs_choice_gid_is_ipv4(gid) && memcmp(gid + 12, &four->sin_addr, 4) == 0;
-    }
-    if (four->sin_family != AF_INET6)
-        return false;
-    *bits = !six_mask ? 0 : bits_of_mask(&six_mask->sin6_addr, CHOICE_GID_BYTES);
-    return memcmp(gid, &six->sin6_addr, CHOICE_GID_BYTES) == 0;
+    return address && (bytes == CHOICE_GID_BYTES || verbs_choice_gid_is_ipv4(gid)) &&
+           memcmp(gid + CHOICE_GID_BYTES - bytes, address, bytes) == 0;
 }
 
 /* All zero: no interface of this node has that address. */
@@ -119,8 +102,9 @@ static struct found interface_find(const uint8_t *gid)
     if (getifaddrs(&all) != 0)
         return found;
     for (const struct ifaddrs *entry = all; entry && found.index == 0; entry = entry->ifa_next)
-        if (entry_has(entry, gid, &found.bits))
-            found.index = if_nametoindex(entry->ifa_name);
+        if (entry_has(entry, gid))
+            found = (struct found){.index = if_nametoindex(entry->ifa_name),
+                                   .bits = netmask_bits(entry->ifa_netmask)};
     freeifaddrs(all);
     return found.index != 0 ? found : (struct found){0};
 }
