@@ -115,6 +115,7 @@ static int cuda_finalize(mca_btl_base_module_t *btl)
     if (cuda.readers_allowed)
         readers_forbid();
     cuda.readers_allowed = false;
+    OBJ_DESTRUCT(&cuda.mappings);
     OBJ_DESTRUCT(&cuda.lock);
     return OPAL_SUCCESS;
 }
@@ -201,6 +202,7 @@ static mca_btl_base_module_t **cuda_init(int *count, bool progress_threads, bool
     if (!modules)
         return NULL;
     OBJ_CONSTRUCT(&cuda.lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&cuda.mappings, opal_list_t);
     cuda_copies_init();
     cuda.readers_allowed = readers_allow(); /* they take file descriptors */
     /* BML r2 calls progress only of BTLs that it admits. Registered now, while no other thread

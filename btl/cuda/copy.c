@@ -13,7 +13,7 @@ struct part {
 
 /* A copy under way. */
 struct cuda_copy {
-    struct cuda_copy *next;
+    opal_list_item_t super;
     struct copier *copier;
     driver_event event;
     cuda_peer_t *peer;
@@ -23,27 +23,23 @@ struct cuda_copy {
 };
 
 static struct {
-    opal_mutex_t lock; /* guards all below; never held while a callback runs */
-    struct {
-        struct cuda_copy *first, **last;
-    } queues[COPIERS_MAX];  /* by copier: its copies end in the order of their start */
-    _Atomic uint32_t count; /* under way. Relaxed: progress looks at it without the lock */
+    opal_mutex_t lock;               /* guards all below; never held while a callback runs */
+    opal_list_t queues[COPIERS_MAX]; /* by copier: its copies end in the order of their start */
+    _Atomic uint32_t count;          /* under way. Relaxed: progress looks at it without the lock */
 } copies;
 
 /* Under the lock. A copy that has ended, and *result. */
 static struct cuda_copy *ended_take(driver_result *result)
 {
     for (unsigned i = 0, count = copiers_count(); i < count; i++) {
-        struct cuda_copy *copy = copies.queues[i].first;
+        struct cuda_copy *copy = (struct cuda_copy *) opal_list_get_first(&copies.queues[i]);
 
-        if (!copy)
+        if (opal_list_is_empty(&copies.queues[i]))
             continue;
         *result = copier_event_test(copy->event);
         if (*result == DRIVER_NOT_READY)
             continue;
-        copies.queues[i].first = copy->next;
-        if (!copy->next)
-            copies.queues[i].last = &copies.queues[i].first;
+        opal_list_remove_first(&copies.queues[i]);
         atomic_fetch_sub_explicit(&copies.count, 1, memory_order_relaxed);
         return copy;
     }
@@ -108,8 +104,6 @@ static driver_result parts_start(struct cuda_copy *copy, bool is_get)
 /* Starts the copy and puts it into its queue: the lock keeps both in one order. */
 static driver_result copy_start(struct cuda_copy *copy, bool is_get)
 {
-    unsigned index = copy->copier->index;
-
     OPAL_THREAD_LOCK(&copies.lock);
     driver_result result = parts_start(copy, is_get);
     if (result == DRIVER_SUCCESS)
@@ -117,9 +111,7 @@ static driver_result copy_start(struct cuda_copy *copy, bool is_get)
     if (result != DRIVER_SUCCESS) /* the end of what was started could not be detected otherwise */
         (void) copier_wait(copy->copier, COPY_BETWEEN);
     if (result == DRIVER_SUCCESS) {
-        copy->next = NULL;
-        *copies.queues[index].last = copy;
-        copies.queues[index].last = &copy->next;
+        opal_list_append(&copies.queues[copy->copier->index], &copy->super);
         atomic_fetch_add_explicit(&copies.count, 1, memory_order_relaxed);
     }
     OPAL_THREAD_UNLOCK(&copies.lock);
@@ -239,6 +231,7 @@ static int copy_make(const struct cuda_copy *wanted, const cuda_key_t *key, uint
     int status = OPAL_ERR_OUT_OF_RESOURCE;
     if (copy) {
         *copy = *wanted;
+        OBJ_CONSTRUCT(&copy->super, opal_list_item_t);
         status = copy_begin(copy, chunks, count, remote, size, is_get);
     }
     free(list);
@@ -271,21 +264,18 @@ void cuda_copies_init(void)
 {
     OBJ_CONSTRUCT(&copies.lock, opal_mutex_t);
     atomic_store_explicit(&copies.count, 0, memory_order_relaxed);
-    for (int i = 0; i < COPIERS_MAX; i++) {
-        copies.queues[i].first = NULL;
-        copies.queues[i].last = &copies.queues[i].first;
-    }
+    for (int i = 0; i < COPIERS_MAX; i++)
+        OBJ_CONSTRUCT(&copies.queues[i], opal_list_t);
 }
 
 /* The driver ends copies that are under way before their memory goes; their callbacks are not
  * called. */
 void cuda_copies_close(void)
 {
-    for (int i = 0; i < COPIERS_MAX; i++)
-        while (copies.queues[i].first) {
-            struct cuda_copy *copy = copies.queues[i].first;
+    struct cuda_copy *copy;
 
-            copies.queues[i].first = copy->next;
+    for (int i = 0; i < COPIERS_MAX; i++)
+        while ((copy = (struct cuda_copy *) opal_list_remove_first(&copies.queues[i]))) {
             copier_wait(copy->copier, COPY_BETWEEN);
             copier_event_return(copy->copier, copy->event);
             free(copy);

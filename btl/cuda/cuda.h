@@ -13,6 +13,7 @@
 #include "common/lane/attr.h"
 #include "common/memory/copier.h"
 #include "multilane/extension.h"
+#include "opal/class/opal_list.h"
 #include "opal/constants.h"
 #include "opal/mca/btl/base/base.h"
 #include "opal/util/output.h"
@@ -74,7 +75,7 @@ typedef struct mca_btl_base_endpoint_t cuda_peer_t;
 /* Memory of another process that is open here, or that could not be opened: that is kept too, so
  * that it is tried once and not for each message. */
 struct cuda_mapping {
-    struct cuda_mapping *next;
+    opal_list_item_t super;
     const cuda_peer_t *peer;
     enum share_kind kind;
     uint64_t buffer_id, start, size; /* there */
@@ -97,8 +98,7 @@ struct cuda_state {
     bool readers_allowed;   /* readers.h */
     opal_mutex_t lock;      /* guards all below */
     cuda_peer_t *peers;
-    struct cuda_mapping *mappings;
-    uint32_t mapping_count;
+    opal_list_t mappings; /* struct cuda_mapping, the last one used at its front */
 };
 
 /* component.c. Open MPI knows the component as mca_btl_cuda_component. */

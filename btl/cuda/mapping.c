@@ -5,29 +5,10 @@
 
 #include <stdlib.h>
 
-/* Under the lock. The list is in the order of use, the last one used at its front. */
-static void mapping_add(struct cuda_mapping *mapping)
-{
-    mapping->next = cuda.mappings;
-    cuda.mappings = mapping;
-    cuda.mapping_count++;
-}
-
-/* Under the lock. */
-static void mapping_take(const struct cuda_mapping *mapping)
-{
-    struct cuda_mapping **at = &cuda.mappings;
-
-    while (*at != mapping)
-        at = &(*at)->next;
-    *at = mapping->next;
-    cuda.mapping_count--;
-}
-
 /* Under the lock. */
 static void mapping_close(struct cuda_mapping *mapping)
 {
-    mapping_take(mapping);
+    opal_list_remove_item(&cuda.mappings, &mapping->super);
     if (!mapping->is_refused && copier_is_alive(mapping->copier))
         cuda_share_close(mapping->kind, mapping->copier, mapping->here, mapping->size);
     free(mapping);
@@ -53,10 +34,10 @@ static bool is_of_key(const struct cuda_mapping *mapping, const cuda_key_t *key)
 static struct cuda_mapping *mapping_find(const cuda_peer_t *peer, const cuda_key_t *key,
                                          const struct copier *copier)
 {
-    struct cuda_mapping *found = NULL, *next;
+    struct cuda_mapping *found = NULL, *mapping, *next;
 
-    for (struct cuda_mapping *mapping = cuda.mappings; mapping; mapping = next) {
-        next = mapping->next;
+    OPAL_LIST_FOREACH_SAFE(mapping, next, &cuda.mappings, struct cuda_mapping)
+    {
         if (mapping->peer != peer || mapping->is_stale || !overlaps(mapping, key))
             continue;
         if (!is_of_key(mapping, key)) {
@@ -76,11 +57,11 @@ static struct cuda_mapping *mapping_find(const cuda_peer_t *peer, const cuda_key
 /* Under the lock. Closes all mappings of the peer that are not in use: false if some are. */
 static bool idle_close(const cuda_peer_t *peer)
 {
-    struct cuda_mapping *next;
+    struct cuda_mapping *mapping, *next;
     bool is_all = true;
 
-    for (struct cuda_mapping *mapping = cuda.mappings; mapping; mapping = next) {
-        next = mapping->next;
+    OPAL_LIST_FOREACH_SAFE(mapping, next, &cuda.mappings, struct cuda_mapping)
+    {
         if (mapping->peer != peer || mapping->is_refused)
             continue;
         if (mapping->users == 0)
@@ -95,17 +76,18 @@ static bool idle_close(const cuda_peer_t *peer)
  */
 static bool room_make(void)
 {
-    struct cuda_mapping *oldest = NULL;
+    struct cuda_mapping *mapping;
 
-    if (cuda.mapping_count < (uint32_t) cuda.handles_max)
+    if (opal_list_get_size(&cuda.mappings) < (size_t) cuda.handles_max)
         return true;
-    for (struct cuda_mapping *mapping = cuda.mappings; mapping; mapping = mapping->next)
-        if (mapping->users == 0)
-            oldest = mapping;
-    if (!oldest)
-        return false;
-    mapping_close(oldest);
-    return true;
+    OPAL_LIST_FOREACH_REV(mapping, &cuda.mappings, struct cuda_mapping)
+    {
+        if (mapping->users != 0)
+            continue;
+        mapping_close(mapping);
+        return true;
+    }
+    return false;
 }
 
 /* The copier of the key's device; NULL and `why`: there is none. A program that only uses memory of
@@ -177,6 +159,7 @@ static int mapping_make(cuda_peer_t *peer, const cuda_key_t *key, struct copier 
                                   .start = key->start,
                                   .size = key->size,
                                   .copier = copier};
+    OBJ_CONSTRUCT(&made->super, opal_list_item_t);
     int status = mapping_open_past_others(made, peer, key, why, sizeof(why));
     if (status == OPAL_ERR_TEMP_OUT_OF_RESOURCE) {
         free(made);
@@ -187,7 +170,7 @@ static int mapping_make(cuda_peer_t *peer, const cuda_key_t *key, struct copier 
         made->copier = copier;
         cuda_mapping_complain(peer, why);
     }
-    mapping_add(made);
+    opal_list_prepend(&cuda.mappings, &made->super);
     *mapping = made;
     return OPAL_SUCCESS;
 }
@@ -201,9 +184,9 @@ int cuda_mapping_get(cuda_peer_t *peer, const cuda_key_t *key, struct copier *co
     *mapping = mapping_find(peer, key, copier);
     if (!*mapping) {
         status = mapping_make(peer, key, copier, mapping);
-    } else if (*mapping != cuda.mappings) {
-        mapping_take(*mapping);
-        mapping_add(*mapping);
+    } else {
+        opal_list_remove_item(&cuda.mappings, &(*mapping)->super);
+        opal_list_prepend(&cuda.mappings, &(*mapping)->super);
     }
     if (status == OPAL_SUCCESS) {
         if (!(*mapping)->is_refused) {
@@ -228,6 +211,6 @@ void cuda_mapping_release(struct cuda_mapping *mapping)
 
 void cuda_mappings_close(void)
 {
-    while (cuda.mappings)
-        mapping_close(cuda.mappings);
+    while (!opal_list_is_empty(&cuda.mappings))
+        mapping_close((struct cuda_mapping *) opal_list_get_first(&cuda.mappings));
 }

@@ -201,6 +201,8 @@ static void end(void)
 {
     (void) sock_wake_by(NULL);
     sock_sockets_free();
+    OBJ_DESTRUCT(&sock.closed);
+    OBJ_DESTRUCT(&sock.guests);
     sock_works_close();
     registered_finish();
     if (sock.poll_fd >= 0)
@@ -220,6 +222,8 @@ static mca_btl_base_module_t **sock_init(int *count, bool progress_threads, bool
     if (!named_btl_is_wanted("sock"))
         return NULL;
     registered_init();
+    OBJ_CONSTRUCT(&sock.guests, opal_list_t);
+    OBJ_CONSTRUCT(&sock.closed, opal_list_t);
     if (!begin()) {
         end();
         return NULL;

@@ -14,19 +14,9 @@
 /* One that has been silent for so long goes where another one waits. */
 #define GUEST_PATIENCE_MS 100u
 
-static void guest_remove(struct sock_socket *guest)
-{
-    struct sock_socket **at = &sock.guests;
-
-    while (*at != guest)
-        at = &(*at)->next;
-    *at = guest->next;
-    sock.guest_count--;
-}
-
 static void guest_dismiss(struct sock_socket *guest)
 {
-    guest_remove(guest);
+    opal_list_remove_item(&sock.guests, &guest->super);
     sock_socket_close(guest);
 }
 
@@ -44,13 +34,9 @@ static void stranger_count(bool is_wrong)
 /* Is there room for one more? The one that has been silent for longest may have to go. */
 static bool guests_have_room(void)
 {
-    struct sock_socket *oldest = sock.guests;
-
-    if (sock.guest_count < GUESTS_MOST)
+    if (opal_list_get_size(&sock.guests) < GUESTS_MOST)
         return true;
-    for (struct sock_socket *at = sock.guests; at; at = at->next)
-        if (at->since_ms <= oldest->since_ms)
-            oldest = at;
+    struct sock_socket *oldest = (struct sock_socket *) opal_list_get_first(&sock.guests);
     if (sock_now_ms() - oldest->since_ms < GUEST_PATIENCE_MS)
         return false;
     guest_dismiss(oldest);
@@ -68,9 +54,7 @@ static void guest_welcome(struct sock_module *module, int fd)
         close(fd);
         return;
     }
-    guest->next = sock.guests;
-    sock.guests = guest;
-    sock.guest_count++;
+    opal_list_append(&sock.guests, &guest->super);
     if (!host_random(&guest->nonce, sizeof(guest->nonce))) {
         guest_dismiss(guest);
         return;
@@ -133,17 +117,17 @@ void sock_guest_event(struct sock_socket *guest)
     sock_peer_t *peer = is_known ? peer_of(guest) : NULL;
     if (!is_known)
         stranger_count(true);
-    guest_remove(guest);
+    opal_list_remove_item(&sock.guests, &guest->super);
     if (!peer || !sock_link_accept(peer, guest, &guest->heard))
         sock_socket_close(guest);
 }
 
 void sock_guests_tick(uint64_t now_ms)
 {
-    struct sock_socket *next;
+    struct sock_socket *at, *next;
 
-    for (struct sock_socket *at = sock.guests; at; at = next) {
-        next = at->next;
+    OPAL_LIST_FOREACH_SAFE(at, next, &sock.guests, struct sock_socket)
+    {
         if (now_ms - at->since_ms >= GUEST_MS) {
             guest_dismiss(at);
             stranger_count(false);
@@ -153,10 +137,10 @@ void sock_guests_tick(uint64_t now_ms)
 
 void sock_guests_close(const struct sock_module *module)
 {
-    struct sock_socket *next;
+    struct sock_socket *at, *next;
 
-    for (struct sock_socket *at = sock.guests; at; at = next) {
-        next = at->next;
+    OPAL_LIST_FOREACH_SAFE(at, next, &sock.guests, struct sock_socket)
+    {
         if (at->module == module)
             guest_dismiss(at);
     }

@@ -140,6 +140,7 @@ enum socket_role {
 
 /* P, but that a sending thread makes callers, and writes to links, under the peer's lock. */
 struct sock_socket {
+    opal_list_item_t super; /* guests, and closed ones until no event can name them */
     int fd;
     uint8_t role;      /* enum socket_role */
     bool is_connected; /* of callers: the kernel says so */
@@ -150,7 +151,6 @@ struct sock_socket {
     struct seal nonce;    /* ours */
     uint64_t keyed_bytes; /* written with its keys, where it is encrypted; under the peer's lock */
     uint64_t since_ms;
-    struct sock_socket *next; /* guests, and closed ones until no event can name them */
 };
 
 /* What came of a frame that is not whole yet. P. */
@@ -349,10 +349,9 @@ struct sock_state {
     _Atomic uint64_t skips_ms;     /* while the system's clock says this */
     _Atomic bool has_called;       /* a connection was begun, by any end; relaxed: a hint */
     /* P from here on. */
-    unsigned char *buffer; /* what is read goes here first, unless its place is known */
-    struct sock_socket *guests, *closed;
-    uint32_t guest_count;
-    int spare_fd; /* what is left where the process has opened all others */
+    unsigned char *buffer;      /* what is read goes here first, unless its place is known */
+    opal_list_t guests, closed; /* struct sock_socket, in the order in which they came */
+    int spare_fd;               /* what is left where the process has opened all others */
     sock_peer_t *hot[HOT_PEERS];
     uint32_t hot_next;
     uint32_t round;

@@ -42,6 +42,7 @@ struct sock_socket *sock_socket_new(int fd, enum socket_role role, struct sock_m
 
     if (!made)
         return NULL;
+    OBJ_CONSTRUCT(&made->super, opal_list_item_t);
     made->fd = fd;
     made->role = (uint8_t) role;
     made->module = module;
@@ -73,8 +74,7 @@ void sock_socket_close(struct sock_socket *socket)
     socket->fd = -1;
     socket->role = ROLE_CLOSED;
     socket->peer = NULL;
-    socket->next = sock.closed;
-    sock.closed = socket;
+    opal_list_append(&sock.closed, &socket->super);
 }
 
 void sock_socket_end(struct sock_socket *socket)
@@ -86,12 +86,10 @@ void sock_socket_end(struct sock_socket *socket)
 
 void sock_sockets_free(void)
 {
-    while (sock.closed) {
-        struct sock_socket *socket = sock.closed;
+    opal_list_item_t *socket;
 
-        sock.closed = socket->next;
+    while ((socket = opal_list_remove_first(&sock.closed)))
         free(socket);
-    }
 }
 
 static int idle_s(void)

@@ -821,6 +821,7 @@ int main(void)
     crc32c_begin();
     CHECK(sock.poll_fd >= 0 && sock.buffer, "the beginning");
     registered_init();
+    OBJ_CONSTRUCT(&sock.closed, opal_list_t);
     OBJ_CONSTRUCT(&module.lock, opal_mutex_t);
     module.super.btl_max_send_size = 128 << 10;
     module.super.btl_put_limit = 1 << 20;
