@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/sum/fnv.h"
 #include "opal/util/proc.h"
 
 /* The number of the file system at /dev/shm, if a segment can be made there; else 0. */
@@ -40,15 +41,6 @@ static int node_find(void)
     return syscall(SYS_getcpu, &cpu, &node, NULL) == 0 ? (int) node : -1;
 }
 
-static uint64_t text_hash(const char *text)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char) *text) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 int shm_identity_fill(struct shm_record *record)
 {
     memset(record, 0, sizeof(*record));
@@ -63,7 +55,9 @@ int shm_identity_fill(struct shm_record *record)
     record->copies = (int32_t) shm.single_copy.number;
     record->proof_address = (uint64_t) (uintptr_t) &shm.proof;
     host_boot(record->boot);
-    record->host = text_hash(!opal_process_info.nodename ? "" : opal_process_info.nodename);
+    if (opal_process_info.nodename)
+        record->host =
+            fnv(FNV_BEGIN, opal_process_info.nodename, strlen(opal_process_info.nodename));
     record->shm_device =
         shm_device_find(SEGMENT_PAGE + (size_t) shm.peers_expected * sizeof(struct connection));
     if (!host_random(&record->memfd, sizeof(record->memfd)) ||

@@ -7,6 +7,7 @@
 #include "common/compat/layout.h"
 #include "common/compat/named.h"
 #include "common/compat/param.h"
+#include "common/sum/fnv.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -86,13 +87,13 @@ static bool untested_is_wanted(void)
 extern uint64_t multilane_layouts_agreed;
 __attribute__((visibility("default"), weak)) uint64_t multilane_layouts_agreed;
 
-/* FNV-1a, of the sizes that this was built for. */
+/* Of the sizes that this was built for. */
 static uint64_t layouts_digest(void)
 {
-    uint64_t digest = 0xcbf29ce484222325u;
+    uint64_t digest = FNV_BEGIN;
 
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); ++i)
-        digest = (digest ^ layouts[i].built) * 0x100000001b3u;
+        digest = fnv(digest, &layouts[i].built, sizeof(layouts[i].built));
     return digest;
 }
 

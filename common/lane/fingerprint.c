@@ -10,6 +10,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "common/sum/fnv.h"
+
 /* One line that a lane file can hold as a value: its comment sign and control characters become
  * blanks, which do not stand at the ends. */
 static void text_set(char *out, const char *text)
@@ -97,15 +99,13 @@ bool fingerprint_matches(const struct fingerprint *of_file, const struct fingerp
     return true;
 }
 
-/* FNV-1a over the texts, each with the 0 at its end. */
+/* Over the texts, each with the 0 at its end. */
 uint64_t fingerprint_number(const struct fingerprint *fingerprint)
 {
-    uint64_t number = UINT64_C(0xcbf29ce484222325);
+    uint64_t number = FNV_BEGIN;
     for (size_t i = 0; i < FIELDS; i++) {
         const char *text = field_of(fingerprint, i);
-        do
-            number = (number ^ (unsigned char) *text) * UINT64_C(0x100000001b3);
-        while (*text++);
+        number = fnv(number, text, strlen(text) + 1);
     }
     return number;
 }
