@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/compat/component.h"
-#include "common/compat/modex.h"
 #include "common/compat/named.h"
 #include "common/lane/host.h"
 #include "common/lane/readers.h"
@@ -33,50 +32,43 @@ static const struct param params[] = {
 
 /* --- peers --- */
 
-/* Did the process publish this lane in this version? Then copies what else it published. */
-static bool record_fits(const opal_proc_t *proc, cuda_peer_t *peer)
+static bool record_fits(const void *data, size_t bytes)
 {
-    struct cuda_record *record = NULL;
-    size_t bytes = 0;
-    bool fits =
-        modex_recv("btl", "cuda", &proc->proc_name, (void **) &record, &bytes) == OPAL_SUCCESS &&
-        bytes == sizeof(*record) && record->version == CUDA_RECORD_VERSION &&
-        record->key_bytes == sizeof(cuda_key_t);
+    const struct cuda_record *record = data;
 
-    if (fits)
-        peer->knows_pids = cuda.pid_namespace != 0 && record->pid_namespace == cuda.pid_namespace;
-    free(record);
-    return fits;
+    return bytes == sizeof(*record) && record->version == CUDA_RECORD_VERSION &&
+           record->key_bytes == sizeof(cuda_key_t);
 }
 
-/* Under the lock. */
-static cuda_peer_t *peer_of(const opal_process_name_t *name)
+/* Did the process publish this lane in this version? Then copies what else it published. */
+static bool record_copy(const opal_proc_t *proc, cuda_peer_t *peer)
 {
-    cuda_peer_t *peer = cuda.peers;
+    struct cuda_record *record = component_record_of(&mca_btl_cuda_component, proc, record_fits);
 
-    while (peer && !component_names_equal(&peer->name, name))
-        peer = peer->next;
-    return peer;
+    if (!record)
+        return false;
+    peer->knows_pids = cuda.pid_namespace != 0 && record->pid_namespace == cuda.pid_namespace;
+    free(record);
+    return true;
 }
 
 /* Under the lock. The peer, or NULL if its device memory cannot be shared, which is no error. */
 static cuda_peer_t *peer_add(const opal_proc_t *proc)
 {
     const opal_proc_t *self = opal_proc_local_get();
-    cuda_peer_t *peer = peer_of(&proc->proc_name);
+    cuda_peer_t *peer = peer_table_find(&cuda.peers, &proc->proc_name);
     cuda_peer_t found = {.name = proc->proc_name, .is_self = proc == self};
 
     if (peer)
         return peer;
     if (proc != self && (proc->proc_name.jobid != self->proc_name.jobid ||
-                         !OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) || !record_fits(proc, &found)))
+                         !OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) || !record_copy(proc, &found)))
         return NULL;
     peer = calloc(1, sizeof(*peer));
     if (!peer)
         return NULL;
     *peer = found;
-    peer->next = cuda.peers;
-    cuda.peers = peer;
+    peer_table_add(&cuda.peers, &peer->entry, &peer->name, peer);
     return peer;
 }
 
@@ -98,6 +90,12 @@ static int cuda_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t 
     return OPAL_SUCCESS;
 }
 
+static bool peer_free(cuda_peer_t *peer, void *unused)
+{
+    free(peer);
+    return true;
+}
+
 static int cuda_finalize(mca_btl_base_module_t *btl)
 {
     opal_progress_unregister(cuda_copies_progress);
@@ -105,12 +103,8 @@ static int cuda_finalize(mca_btl_base_module_t *btl)
     cuda_copies_close();
     cuda_mappings_close();
     cuda_keys_close();
-    while (cuda.peers) {
-        cuda_peer_t *peer = cuda.peers;
-
-        cuda.peers = peer->next;
-        free(peer);
-    }
+    peer_table_visit(&cuda.peers, peer_free, NULL);
+    memset(&cuda.peers, 0, sizeof(cuda.peers));
     copiers_close();
     if (cuda.readers_allowed)
         readers_forbid();

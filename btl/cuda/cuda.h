@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "common/compat/fragment.h"
+#include "common/compat/peer_list.h"
 #include "common/lane/attr.h"
 #include "common/memory/copier.h"
 #include "multilane/extension.h"
@@ -63,7 +64,7 @@ typedef struct mca_btl_base_registration_handle_t cuda_key_t;
 
 /* A process at the other end, or this one. */
 struct mca_btl_base_endpoint_t {
-    struct mca_btl_base_endpoint_t *next;
+    struct peer_entry entry;
     opal_process_name_t name;
     bool is_self;
     bool knows_pids; /* process numbers mean the same to both */
@@ -97,7 +98,7 @@ struct cuda_state {
     uint64_t pid_namespace; /* ours */
     bool readers_allowed;   /* readers.h */
     opal_mutex_t lock;      /* guards all below */
-    cuda_peer_t *peers;
+    struct peer_table peers;
     opal_list_t mappings; /* struct cuda_mapping, the last one used at its front */
 };
 

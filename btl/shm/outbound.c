@@ -60,7 +60,8 @@ static int peer_segment_open(shm_peer_t *peer)
 static bool peer_part_find(shm_peer_t *peer)
 {
     if (!peer->segment && peer->kind == SEGMENT_MEMFD) {
-        peer->segment = shm_own_part_of(&peer->record);
+        peer->segment = shm_segment_part(&shm.segments[SEGMENT_JOB], peer->record.job_part,
+                                         &peer->record.memfd);
         peer->segment_bytes = 0;
         peer->segment_connections = shm.segments[SEGMENT_JOB].connection_count;
         peer->out_reserved = peer->segment != NULL;

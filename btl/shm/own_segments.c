@@ -176,11 +176,6 @@ void shm_own_part_take(const struct shm_record *first)
     part_begin(error, failed);
 }
 
-struct segment_header *shm_own_part_of(const struct shm_record *peer)
-{
-    return shm_segment_part(&shm.segments[SEGMENT_JOB], peer->job_part, &peer->memfd);
-}
-
 /* --- commons --- */
 
 static bool commons_reserve(void *memory, size_t bytes)

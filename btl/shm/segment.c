@@ -639,11 +639,6 @@ static bool header_read(int descriptor, struct segment_header *seen)
     return pread(descriptor, (void *) seen, bytes, 0) == (ssize_t) bytes;
 }
 
-static uint32_t header_state(const struct segment_header *seen)
-{
-    return atomic_load_explicit(&seen->state, memory_order_relaxed);
-}
-
 /* Whether the opened file is the right segment: the process number may belong to another process in
  * another namespace, and a descriptor number may be used again. */
 static bool segment_is(int descriptor, const struct segment_nonce *nonce)
@@ -651,7 +646,8 @@ static bool segment_is(int descriptor, const struct segment_nonce *nonce)
     struct segment_header seen;
 
     /* Twice: what was written before the state is there once the state is. */
-    return header_read(descriptor, &seen) && header_state(&seen) != 0 &&
+    return header_read(descriptor, &seen) &&
+           atomic_load_explicit(&seen.state, memory_order_relaxed) != 0 &&
            header_read(descriptor, &seen) && seen.layout == SEGMENT_LAYOUT &&
            memcmp(&seen.nonce, nonce, sizeof(*nonce)) == 0;
 }

@@ -328,8 +328,6 @@ void shm_own_part_make(void);
 void shm_own_part_take(const struct shm_record *first);
 /* What this process shares with the job's others on the node beside messages. */
 bool shm_own_commons(struct multilane_commons *out);
-/* The peer's part; NULL: it has none, or we have none. */
-struct segment_header *shm_own_part_of(const struct shm_record *peer);
 /* A process with a part looks at the doorbells of its other segment only if someone came there:
  * this looks, in one of many rounds, or knows. Under shm.lock. */
 void shm_own_others_look(bool will_come);

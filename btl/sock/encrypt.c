@@ -40,10 +40,10 @@ static bool library_open(void)
 bool encrypt_derive(struct encrypt_bytes secret, struct encrypt_bytes salt,
                     struct encrypt_bytes purpose, unsigned char derived[ENCRYPT_DERIVED_BYTES])
 {
-    unsigned char key[ENCRYPT_DERIVED_BYTES], text[64];
+    unsigned char key[ENCRYPT_DERIVED_BYTES], text[ENCRYPT_PURPOSE_MOST + 1];
     unsigned int length;
 
-    if (!library_open() || purpose.length < 0 || (size_t) purpose.length >= sizeof(text))
+    if (!library_open())
         return false;
     memcpy(text, purpose.at, (size_t) purpose.length);
     text[purpose.length] = 1; /* the first block of the expansion */
@@ -79,6 +79,7 @@ bool encrypt_begin(int fd, const struct seal *secret, const struct seal *caller,
 {
     static const char from_caller[] = "multilane sock from caller",
                       from_listener[] = "multilane sock from listener";
+    _Static_assert(sizeof(from_listener) <= ENCRYPT_PURPOSE_MOST, "the longer of the two");
     const struct seal nonces[] = {*caller, *listener};
     const struct encrypt_bytes key = {secret, sizeof(*secret)}, salt = {nonces, sizeof(nonces)};
     unsigned char called[ENCRYPT_DERIVED_BYTES], answered[ENCRYPT_DERIVED_BYTES];

@@ -12,6 +12,7 @@
 #include "common/model/error.h"
 
 #define ENCRYPT_DERIVED_BYTES 32u
+#define ENCRYPT_PURPOSE_MOST  63u
 
 struct encrypt_bytes {
     const void *at;
@@ -21,7 +22,8 @@ struct encrypt_bytes {
 /* Can this process encrypt? False: `why` says what is missing. */
 bool encrypt_open(struct error_text *why);
 
-/* The first bytes of HKDF-SHA256. False: there is no libcrypto. */
+/* The first bytes of HKDF-SHA256, for a purpose of at most ENCRYPT_PURPOSE_MOST bytes. False: there
+ * is no libcrypto. */
 bool encrypt_derive(struct encrypt_bytes secret, struct encrypt_bytes salt,
                     struct encrypt_bytes purpose, unsigned char derived[ENCRYPT_DERIVED_BYTES]);
 

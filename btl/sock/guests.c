@@ -7,8 +7,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/compat/component.h"
-
 #define GUESTS_MOST 64u
 #define GUEST_MS    5000u
 /* One that has been silent for so long goes where another one waits. */
@@ -96,7 +94,7 @@ static sock_peer_t *peer_of(const struct sock_socket *guest)
     const struct greeting *heard = &guest->heard;
     const uint32_t nth = heard->to_rail / ADDRESSES_MAX;
 
-    if (!component_names_equal(&heard->to, &opal_proc_local_get()->proc_name) ||
+    if (!peer_names_equal(&heard->to, &opal_proc_local_get()->proc_name) ||
         heard->to_rail != sock_rail(guest->module->address, nth))
         return NULL;
     sock_peer_t *first = sock_peer_get(guest->module, &heard->from);

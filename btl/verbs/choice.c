@@ -286,9 +286,9 @@ static int candidate_compare(const void *first, const void *second)
 /* A pair with less than this part of the fastest one's speed is left out. */
 #define SLOW_PART 4
 
-static size_t rails_of(const struct choice_address *ports, size_t count)
+static size_t rails_of(const struct choice_address *ports)
 {
-    return count == 0 || ports[0].rails == 0 ? CHOICE_PORTS_MAX : ports[0].rails;
+    return ports[0].rails == 0 ? CHOICE_PORTS_MAX : ports[0].rails;
 }
 
 void verbs_choice_pair(const struct choice_address *mine, size_t mine_count,
@@ -300,7 +300,7 @@ void verbs_choice_pair(const struct choice_address *mine, size_t mine_count,
     bool taken[CHOICE_PORTS_MAX] = {false};
     uint32_t fastest = 0;
 
-    size_t most = rails_of(mine, mine_count), other = rails_of(theirs, theirs_count);
+    size_t most = rails_of(mine), other = rails_of(theirs);
     if (other < most)
         most = other;
     ports_order(mine, mine_count, most, turn, my_order);

@@ -30,7 +30,7 @@ struct choice_address {
     uint16_t needs_route; /* InfiniBand: it takes only packets with a global route header */
     uint16_t pkey;        /* partition; its first bit: a full member */
     uint8_t is_far;       /* other processors than this process's are nearer to it */
-    uint8_t rails;        /* the most ports that its process uses toward one peer */
+    uint8_t rails;        /* the most ports that its process uses toward one peer; 0: all */
     uint16_t reserved;
     char name[CHOICE_NAME_BYTES]; /* device:port; ends in 0 */
 };
@@ -98,8 +98,8 @@ enum choice_left { LEFT_ALONE = -1, LEFT_SLOW = -2, LEFT_ENOUGH = -3 };
  * with the fastest, equal ones in their order, at most as many as the end with the smaller number
  * of rails wants, and none with less than a quarter of the speed of the fastest pair. Where a node
  * has more equal ports than are wanted, `turn` tells with which to begin: the same at both ends,
- * and another one for other processes, so that all ports are used. Of either end at most
- * CHOICE_PORTS_MAX. */
+ * and another one for other processes, so that all ports are used. Of either end at least
+ * one, and at most CHOICE_PORTS_MAX. */
 void verbs_choice_pair(const struct choice_address *mine, size_t mine_count,
                        const struct choice_address *theirs, size_t theirs_count,
                        const struct choice_rule *rule, uint32_t turn, int *pairs);

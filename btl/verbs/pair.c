@@ -98,11 +98,6 @@ bool verbs_pair_create(verbs_peer_t *peer)
     return true;
 }
 
-static uint32_t smaller(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
 void verbs_pair_end(const verbs_peer_t *peer, struct verbs_end *end)
 {
     const struct verbs_module *module = peer->module;
@@ -144,7 +139,8 @@ bool verbs_pair_connect(verbs_peer_t *peer, const struct verbs_end *other)
         .retry_cnt = (uint8_t) verbs.retry_count,
         .rnr_retry = 7, /* without end: a receiver without buffers is slow, not lost */
         .sq_psn = peer->my_psn,
-        .max_rd_atomic = (uint8_t) smaller(module->read_depth, other->read_depth),
+        .max_rd_atomic = (uint8_t) (module->read_depth < other->read_depth ? module->read_depth
+                                                                           : other->read_depth),
     };
     return ibv_modify_qp(peer->qp, &attributes,
                          IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |

@@ -28,7 +28,7 @@ static bool record_fits(const void *data, size_t bytes)
     const struct verbs_record *record = data;
 
     return bytes >= VERBS_RECORD_BYTES(0) && record->version == VERBS_RECORD_VERSION &&
-           record->port_count <= CHOICE_PORTS_MAX &&
+           record->port_count > 0 && record->port_count <= CHOICE_PORTS_MAX &&
            VERBS_RECORD_BYTES(record->port_count) == bytes;
 }
 
@@ -73,7 +73,7 @@ static int port_of(const struct verbs_module *module, const struct verbs_record 
 static const char *why_missing(const struct verbs_module *module, const struct verbs_record *record,
                                int left)
 {
-    const char *why = "it has no port";
+    const char *why = NULL;
 
     if (left == LEFT_SLOW)
         return "its port has less than a quarter of the speed of another pair of ports; with "
@@ -181,16 +181,6 @@ int verbs_add_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **proc
     return lane_add_procs(btl, count, procs, peers, reachable, proc_add);
 }
 
-/* Whether all its works have ended. */
-static bool peer_is_quiet(verbs_peer_t *peer)
-{
-    OPAL_THREAD_LOCK(&peer->lock);
-    bool quiet = verbs_peer_state(peer) == PEER_IDLE || verbs_peer_state(peer) == PEER_FAILED ||
-                 (peer->outstanding == 0 && opal_list_is_empty(&peer->pending));
-    OPAL_THREAD_UNLOCK(&peer->lock);
-    return quiet;
-}
-
 int verbs_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **procs,
                     verbs_peer_t **peers)
 {
@@ -199,7 +189,7 @@ int verbs_del_procs(mca_btl_base_module_t *btl, size_t count, opal_proc_t **proc
     for (size_t i = 0; i < count; i++) {
         if (!peers[i])
             continue;
-        while (!peer_is_quiet(peers[i]) && verbs_now_ms() < end)
+        while (!verbs_peer_is_quiet(peers[i]) && verbs_now_ms() < end)
             (void) verbs_progress_module(module_of(btl));
         OPAL_THREAD_LOCK(&peers[i]->lock);
         peers[i]->known = false;

@@ -322,14 +322,9 @@ static bool module_is_quiet(struct verbs_module *module)
 {
     verbs_peer_t *peer;
 
-    for (uint32_t i = 0; (peer = verbs_peer_at(module, i)); i++) {
-        OPAL_THREAD_LOCK(&peer->lock);
-        bool busy = verbs_peer_state(peer) != PEER_FAILED &&
-                    (peer->outstanding != 0 || !opal_list_is_empty(&peer->pending));
-        OPAL_THREAD_UNLOCK(&peer->lock);
-        if (busy)
+    for (uint32_t i = 0; (peer = verbs_peer_at(module, i)); i++)
+        if (!verbs_peer_is_quiet(peer))
             return false;
-    }
     return true;
 }
 

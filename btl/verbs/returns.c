@@ -29,6 +29,14 @@ static bool is_idle(const verbs_peer_t *peer)
     return peer->outstanding == 0 && opal_list_is_empty((opal_list_t *) &peer->pending);
 }
 
+bool verbs_peer_is_quiet(verbs_peer_t *peer)
+{
+    OPAL_THREAD_LOCK(&peer->lock);
+    bool is_quiet = verbs_peer_state(peer) == PEER_FAILED || is_idle(peer);
+    OPAL_THREAD_UNLOCK(&peer->lock);
+    return is_quiet;
+}
+
 void verbs_returns_given(verbs_peer_t *peer)
 {
     if (is_idle(peer))

@@ -436,6 +436,8 @@ void verbs_return_to(mca_btl_base_module_t *btl, verbs_peer_t *peer, multilane_r
                      void *context);
 /* The extension's quiet_ms. */
 uint64_t verbs_quiet_ms(mca_btl_base_module_t *btl, verbs_peer_t *peer);
+/* All that was given to it has ended, or it failed. */
+bool verbs_peer_is_quiet(verbs_peer_t *peer);
 /* Under the peer's lock: a work is given to it. */
 void verbs_returns_given(verbs_peer_t *peer);
 /* Under peer->lock, as all but the last two. A connection begins. */

@@ -55,9 +55,4 @@ mca_btl_base_module_t **component_offer(const mca_btl_base_component_t *componen
 void *component_record_of(const mca_btl_base_component_t *component, const opal_proc_t *proc,
                           bool (*fits)(const void *record, size_t bytes));
 
-static inline bool component_names_equal(const opal_process_name_t *a, const opal_process_name_t *b)
-{
-    return a->jobid == b->jobid && a->vpid == b->vpid;
-}
-
 #endif

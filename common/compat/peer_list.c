@@ -16,7 +16,7 @@ struct mca_btl_base_endpoint_t *peer_table_find(struct peer_table *table,
     /* Acquire: pairs with the release in peer_table_add. */
     struct peer_entry *entry = atomic_load_explicit(bucket_of(table, name), memory_order_acquire);
 
-    while (entry && (entry->name->jobid != name->jobid || entry->name->vpid != name->vpid))
+    while (entry && !peer_names_equal(entry->name, name))
         entry = entry->next;
     return entry ? entry->peer : NULL;
 }

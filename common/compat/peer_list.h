@@ -15,6 +15,11 @@ struct mca_btl_base_endpoint_t;
 
 /* --- by name --- */
 
+static inline bool peer_names_equal(const opal_process_name_t *a, const opal_process_name_t *b)
+{
+    return a->jobid == b->jobid && a->vpid == b->vpid;
+}
+
 /* A peer's entry in the table. It stays there until the table ends. */
 struct peer_entry {
     struct peer_entry *next;

@@ -114,9 +114,14 @@ bool copier_is_alive(struct copier *copier)
     return false;
 }
 
+unsigned copiers_count(void)
+{
+    return atomic_load_explicit(&all.count, memory_order_acquire); /* copier_make */
+}
+
 static struct copier *copier_find(driver_context context)
 {
-    unsigned count = atomic_load_explicit(&all.count, memory_order_acquire); /* copier_make */
+    unsigned count = copiers_count();
     for (unsigned i = 0; i < count; i++)
         if (all.copiers[i].context == context && copier_is_alive(&all.copiers[i]))
             return &all.copiers[i];
@@ -127,7 +132,7 @@ static struct copier *copier_find(driver_context context)
  * there is the context it was in. */
 static struct copier *copier_find_for(const struct memory *memory)
 {
-    unsigned count = atomic_load_explicit(&all.count, memory_order_acquire); /* copier_make */
+    unsigned count = copiers_count();
     for (unsigned i = 0; i < count; i++)
         if (all.copiers[i].context == memory->context && !copier_is_gone(&all.copiers[i]) &&
             atomic_load_explicit(&all.copiers[i].last_buffer, memory_order_relaxed) ==
@@ -139,14 +144,9 @@ static struct copier *copier_find_for(const struct memory *memory)
     return copier;
 }
 
-unsigned copiers_count(void)
-{
-    return atomic_load_explicit(&all.count, memory_order_acquire); /* copier_make */
-}
-
 void copiers_check(void)
 {
-    unsigned count = atomic_load_explicit(&all.count, memory_order_acquire); /* copier_make */
+    unsigned count = copiers_count();
     for (unsigned i = 0; i < count; i++)
         if (witness_ask(&all.copiers[i]) != WITNESS_THERE)
             copier_mark_gone(&all.copiers[i]);
@@ -211,7 +211,7 @@ static struct copier *copier_make(driver_context context, int device, bool is_re
 /* While its witness is there, the primary context is the one that it was. */
 static struct copier *copier_find_primary(int device)
 {
-    unsigned count = atomic_load_explicit(&all.count, memory_order_acquire); /* copier_make */
+    unsigned count = copiers_count();
     for (unsigned i = 0; i < count; i++)
         if (all.copiers[i].device == device && all.copiers[i].witness_id &&
             atomic_load_explicit(&all.copiers[i].is_primary, memory_order_relaxed) &&
