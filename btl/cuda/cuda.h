@@ -33,8 +33,7 @@ enum share_kind {
     SHARE_IPC = 1, /* memory of cudaMalloc */
     SHARE_FABRIC, /* mapped memory that its program allowed to be shared, where there is a fabric */
     SHARE_FD,     /* the same by a file descriptor */
-    SHARE_LIST,   /* several chunks of mapped memory, one behind the other */
-    SHARE_KINDS
+    SHARE_LIST    /* several chunks of mapped memory, one behind the other */
 };
 
 /* What the other end needs to reach an allocation: it travels as the registration's key. */

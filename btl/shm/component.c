@@ -109,11 +109,6 @@ static bool size_read(const char *name, const char *text, uint64_t *bytes)
 #define MEMORY_MOST       (4ull << 30) /* bounds the address space */
 #define MEMORY_LIMIT_PART 8            /* of a cgroup's limit, that rings may use */
 
-static uint32_t local_processes(void)
-{
-    return (uint32_t) opal_process_info.num_local_peers + 1;
-}
-
 static bool ring_size_read(void)
 {
     const struct ring_sizes sizes = last_cache_ring_sizes_here(shm.peers_expected, shm.crowded);
@@ -162,7 +157,7 @@ static bool sizes_read(void)
     uint64_t memory_max = MEMORY_NODE_MAX,
              limit = allowed < 0x1p63 ? (uint64_t) allowed : UINT64_MAX;
 
-    shm.peers_expected = local_processes();
+    shm.peers_expected = (uint32_t) opal_process_info.num_local_peers + 1;
     shm.crowded = shm.peers_expected > crowd_processors(shm.peers_expected);
     shm.connection_count = shm.peers_expected + OTHER_JOBS_CONNECTIONS;
     if (shm.connection_count > SEGMENT_CONNECTIONS_MAX)

@@ -8,7 +8,7 @@
 /* The first piece of a message has the offset 0. */
 static bool whole_begin(shm_peer_t *peer, const struct shm_piece *piece)
 {
-    if (peer->in_whole || piece->offset != 0 || piece->whole == 0 ||
+    if (piece->offset != 0 || piece->whole == 0 ||
         piece->whole > ring_length_max(RING_BYTES_MAX / RING_LINE_BYTES))
         return false;
     peer->in_whole = malloc(piece->whole);

@@ -11,6 +11,7 @@
 
 #include "common/compat/component.h"
 #include "common/compat/named.h"
+#include "common/sum/fnv.h"
 
 /* So long the other ends may take to say goodbye. */
 #define GOODBYE_MS 200u
@@ -101,14 +102,11 @@ static bool parameters_are_good(void)
 
 static uint64_t host_number(void)
 {
-    const struct seal none = {{0, 0}};
-    char text[HOST_BOOT_BYTES + 24];
+    const uint64_t namespace = host_namespace("net");
+    char boot[HOST_BOOT_BYTES];
 
-    memset(text, 0, sizeof(text));
-    host_boot(text);
-    uint64_t namespace = host_namespace("net");
-    memcpy(text + HOST_BOOT_BYTES, &namespace, sizeof(namespace));
-    return seal_make(&none, text, sizeof(text)).words[0];
+    host_boot(boot);
+    return fnv(fnv(FNV_BEGIN, boot, strlen(boot)), &namespace, sizeof(namespace));
 }
 
 static bool module_open(uint32_t rail)
