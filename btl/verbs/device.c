@@ -15,6 +15,7 @@
 
 #include "common/lane/kernel_text.h"
 #include "common/lane/locality.h"
+#include "common/model/number.h"
 
 /* A path names a GID by 8 bits. */
 #define GID_INDEX_MAX    255u
@@ -567,13 +568,6 @@ static uint32_t ports_of(struct ibv_device *device)
     return attributes.phys_port_cnt;
 }
 
-static void names_append(char *names, size_t room, const char *name)
-{
-    size_t used = strlen(names);
-
-    snprintf(names + used, room - used, "%s%s", used == 0 ? "" : ", ", name);
-}
-
 /* In the order that their ports are to have; without memory in the one given. */
 static void devices_order(struct ibv_device **devices, int count)
 {
@@ -608,7 +602,7 @@ void verbs_device_open_all(const mca_btl_base_module_t *model)
     for (int i = 0; i < count; i++) {
         const char *name = ibv_get_device_name(devices[i]);
 
-        names_append(names, sizeof(names), name);
+        text_more(names, sizeof(names), "%s%s", names[0] ? ", " : "", name);
         if (devices[i]->transport_type != IBV_TRANSPORT_IB) {
             refuse_transport(devices[i]);
             continue;

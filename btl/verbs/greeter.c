@@ -279,8 +279,6 @@ enum sending verbs_greeting_send(verbs_peer_t *peer, const struct greeting *gree
  * and on some devices nothing received, until it was reset. */
 void verbs_greeting_sent(struct verbs_module *module, uint32_t index, bool good)
 {
-    if (index >= GREETINGS_OUT)
-        return;
     opal_mutex_lock(&module->greeter->lock);
     if (OPAL_UNLIKELY(!good))
         atomic_store_explicit(&module->greeter_broken, true, memory_order_relaxed);
@@ -292,8 +290,6 @@ void verbs_greeting_sent(struct verbs_module *module, uint32_t index, bool good)
 bool verbs_greeting_take(struct verbs_module *module, uint32_t index, const struct ibv_wc *wc,
                          struct greeting *heard)
 {
-    if (index >= GREETINGS_IN)
-        return false;
     if (wc->status != IBV_WC_SUCCESS) { /* relaxed: see greeter_reset */
         atomic_store_explicit(&module->greeter_broken, true, memory_order_relaxed);
         return false;

@@ -7,6 +7,7 @@
 #include "common/compat/layout.h"
 #include "common/compat/named.h"
 #include "common/compat/param.h"
+#include "common/model/number.h"
 #include "common/sum/fnv.h"
 
 #include <stdint.h>
@@ -142,37 +143,30 @@ bool version_accepts_running(const char *framework, const char *component)
 }
 
 /* "4.1.4 to 4.1.8": the checked releases of the series built for. */
-static void checked_write(char *text, size_t bytes)
+static struct words checked_releases(void)
 {
-    struct version built_for;
-    size_t length = 0;
+    struct version built_for = {0};
+    struct words words = {""};
 
-    text[0] = '\0';
-    if (!version_read(version_built, &built_for))
-        return;
-    for (size_t i = 0; i < sizeof(version_checked) / sizeof(version_checked[0]); ++i) {
-        if (version_checked[i].major != built_for.major ||
-            version_checked[i].minor != built_for.minor || length >= bytes)
-            continue;
-        length += (size_t) snprintf(text + length, bytes - length, "%s%d.%d.%d to %d.%d.%d",
-                                    length > 0 ? ", " : "", built_for.major, built_for.minor,
-                                    version_checked[i].first_release, built_for.major,
-                                    built_for.minor, version_checked[i].last_release);
-    }
+    (void) version_read(version_built, &built_for);
+    for (size_t i = 0; i < sizeof(version_checked) / sizeof(version_checked[0]); ++i)
+        if (version_checked[i].major == built_for.major &&
+            version_checked[i].minor == built_for.minor)
+            words_more(&words, "%s%d.%d.%d to %d.%d.%d", words.text[0] ? ", " : "", built_for.major,
+                       built_for.minor, version_checked[i].first_release, built_for.major,
+                       built_for.minor, version_checked[i].last_release);
+    return words;
 }
 
 void version_say_unchecked(void)
 {
-    char checked[128];
-
     if (version_compare(version_built, opal_version_string) != VERSION_OF_SERIES ||
         untested_is_wanted())
         return;
-    checked_write(checked, sizeof(checked));
     opal_output(
         0,
         "multilane: Multilane was not checked with this Open MPI %s: it was built for %s and "
         "checked with %s. The sizes of its structures agree, so Multilane is used; set "
         "pml_multilane_untested to 1 to silence this.",
-        opal_version_string, version_built, checked);
+        opal_version_string, version_built, checked_releases().text);
 }
