@@ -213,9 +213,8 @@ static int copy_begin(struct cuda_copy *copy, const cuda_key_t *chunks, uint32_t
     return status;
 }
 
-/* `wanted` says what to do at the end. */
-static int copy_make(const struct cuda_copy *wanted, const cuda_key_t *key, uint64_t remote,
-                     size_t size, bool is_get)
+static int copy_make(cuda_peer_t *peer, const cuda_key_t *key, uint64_t remote, size_t size,
+                     bool is_get, struct remote_request request)
 {
     cuda_key_t *list;
     uint32_t count;
@@ -224,13 +223,14 @@ static int copy_make(const struct cuda_copy *wanted, const cuda_key_t *key, uint
     if (remote < key->start || remote - key->start > key->size ||
         size > key->size - (remote - key->start))
         return OPAL_ERR_BAD_PARAM;
-    const cuda_key_t *chunks = chunks_of(wanted->peer, key, &list, &count);
+    const cuda_key_t *chunks = chunks_of(peer, key, &list, &count);
     if (!chunks)
         return OPAL_ERR_NOT_SUPPORTED;
     struct cuda_copy *copy = calloc(1, sizeof(*copy) + count * sizeof(copy->parts[0]));
     int status = OPAL_ERR_OUT_OF_RESOURCE;
     if (copy) {
-        *copy = *wanted;
+        copy->peer = peer;
+        copy->request = request;
         OBJ_CONSTRUCT(&copy->super, opal_list_item_t);
         status = copy_begin(copy, chunks, count, remote, size, is_get);
     }
@@ -243,10 +243,8 @@ int cuda_copy_get(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, ui
                   mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
                   mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    const struct cuda_copy wanted = {.peer = peer,
-                                     .request = {local, NULL, callback, context, data}};
-
-    return copy_make(&wanted, remote_key, remote, size, true);
+    return copy_make(peer, remote_key, remote, size, true,
+                     (struct remote_request){local, NULL, callback, context, data});
 }
 
 int cuda_copy_put(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
@@ -254,10 +252,8 @@ int cuda_copy_put(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, ui
                   mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
                   mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
 {
-    const struct cuda_copy wanted = {.peer = peer,
-                                     .request = {local, NULL, callback, context, data}};
-
-    return copy_make(&wanted, remote_key, remote, size, false);
+    return copy_make(peer, remote_key, remote, size, false,
+                     (struct remote_request){local, NULL, callback, context, data});
 }
 
 void cuda_copies_init(void)

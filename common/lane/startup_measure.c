@@ -317,14 +317,6 @@ static bool measure_with(struct pair *pair, int processor, const cpu_set_t *allo
     return false;
 }
 
-/* This thread stays on its processor meanwhile. False: there is no other. */
-static bool measure_on(struct pair *pair, int processor, const cpu_set_t *allowed,
-                       struct startup_costs *costs)
-{
-    return measure_with(pair, processor, allowed, true, costs) ||
-           measure_with(pair, processor, allowed, false, costs);
-}
-
 /* The processors that the system lets this thread have, also those that a launcher has bound it
  * away from, which are its neighbours' in the job. The caller restores what it is bound to. */
 static bool processors_allowed(cpu_set_t *allowed)
@@ -334,6 +326,7 @@ static bool processors_allowed(cpu_set_t *allowed)
            sched_getaffinity(0, sizeof(*allowed), allowed) == 0;
 }
 
+/* This thread stays on its processor meanwhile. False: there is no other. */
 static bool measure_bound(struct pair *pair, struct startup_costs *costs)
 {
     cpu_set_t before, allowed, one;
@@ -343,7 +336,8 @@ static bool measure_bound(struct pair *pair, struct startup_costs *costs)
         return false;
     CPU_SET((unsigned) processor, &one);
     bool is_good = processors_allowed(&allowed) && sched_setaffinity(0, sizeof(one), &one) == 0 &&
-                   measure_on(pair, processor, &allowed, costs);
+                   (measure_with(pair, processor, &allowed, true, costs) ||
+                    measure_with(pair, processor, &allowed, false, costs));
     (void) sched_setaffinity(0, sizeof(before), &before);
     return is_good;
 }

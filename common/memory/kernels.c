@@ -98,15 +98,11 @@ bool kernels_choose(const char *setting, char *why, size_t why_size)
 
 /* --- loading ---------------------------------------------------------------------------------- */
 
-static bool driver_has_kernels(void)
-{
-    return driver.module_load && driver.module_unload && driver.module_function && driver.launch;
-}
-
 /* Is there device code to be used, and a driver that runs kernels? Once the driver is loaded. */
 static bool is_offered(void)
 {
-    return chosen.code && driver_has_kernels();
+    return chosen.code && driver.module_load && driver.module_unload && driver.module_function &&
+           driver.launch;
 }
 
 /* In the copier's context. */
