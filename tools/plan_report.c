@@ -207,101 +207,95 @@ static struct words json_size(uint64_t bytes)
     return bytes == UINT64_MAX ? words_of("null") : words_of("%" PRIu64, bytes);
 }
 
-static void json_equation(FILE *out, const struct equation_range *range, int variant)
+static void equation_json(struct json *json, const struct equation_range *range, int variant)
 {
     const struct equation_result *result = &range->result[variant];
-    fprintf(out, "{\"protocol\": \"%s\", \"kind\": \"%s\", ",
-            equation_variant_name((enum equation_variant) variant),
-            equation_kind_name(result->kind));
+    json_put(json, "{\"protocol\": \"%s\", \"kind\": \"%s\"",
+             equation_variant_name((enum equation_variant) variant),
+             equation_kind_name(result->kind));
     if (result->kind == EQUATION_AT || result->kind == EQUATION_BELOW)
-        fprintf(out, "\"bytes\": %" PRIu64 ", ", result->bytes);
-    fprintf(out, "\"beyond\": %s, \"first_bytes\": %" PRIu64 ", \"last_bytes\": %s, \"terms\": {",
-            result->beyond ? "true" : "false", range->first_bytes,
-            json_size(range->last_bytes).text);
+        json_put(json, "\"bytes\": %" PRIu64, result->bytes);
+    json_put(json, "\"beyond\": %s, \"first_bytes\": %" PRIu64 ", \"last_bytes\": %s, \"terms\": {",
+             json_bool(result->beyond), range->first_bytes, json_size(range->last_bytes).text);
     for (int i = 0; i < EQUATION_TERMS; i++) {
         const struct equation_term *row = &equation_term_rows[i];
-        fprintf(out, "%s\"%s\": %s", i ? ", " : "", row->key,
-                json_real(equation_term_of(&result->terms, row)).text);
+        json_put(json, "\"%s\": %s", row->key,
+                 json_real(equation_term_of(&result->terms, row)).text);
     }
-    fputs("}}", out);
+    json_put(json, "}}");
 }
 
-static void json_lanes(FILE *out, const struct plan_report *report, const struct plan_entry *entry)
+static void lanes_json(struct json *json, const struct plan_report *report,
+                       const struct plan_entry *entry)
 {
-    fputs("\"lanes\": [", out);
+    json_put(json, "\"lanes\": [");
     for (uint32_t i = 0; i < entry->lane_count; i++)
-        fprintf(out, "%s{\"name\": %s, \"share\": %s}", i ? ", " : "",
-                json_text(report->input->lanes[entry->lanes[i]].name).text,
-                json_real((double) entry->weights[i] / PLAN_WEIGHT_ONE).text);
-    fputc(']', out);
+        json_put(json, "{\"name\": %s, \"share\": %s}",
+                 json_text(report->input->lanes[entry->lanes[i]].name).text,
+                 json_real((double) entry->weights[i] / PLAN_WEIGHT_ONE).text);
+    json_put(json, "]");
     if (entry->chooses)
-        fprintf(out, ", \"copied\": %s", entry->copies ? "true" : "false");
+        json_put(json, "\"copied\": %s", json_bool(entry->copies));
 }
 
-static void json_plan(FILE *out, const struct plan_report *report)
+static void entries_json(struct json *json, const struct plan_report *report)
 {
     const struct plan_input *input = report->input;
-    fprintf(out,
-            ",\n \"operation\": \"%s\", \"buffer\": \"%s\", \"view\": \"%s\", \"d\": %s,\n "
-            "\"note\": %s,\n \"plan\": [",
-            model_operation_name(input->around.operation), model_buffer_name(input->around.buffer),
-            input->view == COST_OF_MESSAGE ? "message" : "stream",
-            json_real(input->around.bias).text, json_text(report->plan->note).text);
+    json_put(json,
+             "\"operation\": \"%s\", \"buffer\": \"%s\", \"view\": \"%s\", \"d\": %s, "
+             "\"note\": %s, \"plan\": [",
+             model_operation_name(input->around.operation), model_buffer_name(input->around.buffer),
+             input->view == COST_OF_MESSAGE ? "message" : "stream",
+             json_real(input->around.bias).text, json_text(report->plan->note).text);
     for (uint32_t i = 0; i < report->plan->entry_count; i++) {
         const struct plan_entry *entry = &report->plan->entries[i];
-        fprintf(out,
-                "%s\n  {\"first_bytes\": %" PRIu64 ", \"last_bytes\": %s, \"protocol\": \"%s\", ",
-                i ? "," : "", entry->first_bytes, json_size(entry->largest_bytes).text,
-                entry->protocol->name);
+        json_put(json, "{\"first_bytes\": %" PRIu64 ", \"last_bytes\": %s, \"protocol\": \"%s\"",
+                 entry->first_bytes, json_size(entry->largest_bytes).text, entry->protocol->name);
         if (i)
-            fprintf(out, "\"decided_by\": \"%s\", ", plan_decider_name(entry->decided_by));
-        json_lanes(out, report, entry);
-        fputc('}', out);
+            json_put(json, "\"decided_by\": \"%s\"", plan_decider_name(entry->decided_by));
+        lanes_json(json, report, entry);
+        json_put(json, "}");
     }
-    fputs("]", out);
+    json_put(json, "]");
 }
 
-static void json_predictions(FILE *out, const struct plan_report *report, uint64_t bytes)
+static void predictions_json(struct json *json, const struct plan_report *report, uint64_t bytes)
 {
     struct plan_prediction predictions[MODEL_PROTOCOLS];
     uint32_t count = predict(report, bytes, predictions);
     for (uint32_t i = 0; i < count; i++) {
         const struct plan_prediction *of = &predictions[i];
-        fprintf(out,
-                "%s\n  {\"bytes\": %" PRIu64
-                ", \"protocol\": \"%s\", \"chosen\": %s, \"takes_s\": %.17g",
-                i ? "," : "", bytes, of->entry.protocol->name, of->is_chosen ? "true" : "false",
-                cost_of(&of->cost, report->input->view, bytes));
+        json_put(json,
+                 "{\"bytes\": %" PRIu64
+                 ", \"protocol\": \"%s\", \"chosen\": %s, \"takes_s\": %.17g",
+                 bytes, of->entry.protocol->name, json_bool(of->is_chosen),
+                 cost_of(&of->cost, report->input->view, bytes));
         for (int stage = 0; stage < COST_STAGES; stage++)
-            fprintf(out, ", \"%s_s\": %.17g", cost_stage_name((enum cost_stage) stage),
-                    cost_of_stage(&of->cost, (enum cost_stage) stage, bytes));
-        fputs(", ", out);
-        json_lanes(out, report, &of->entry);
-        fputc('}', out);
+            json_put(json, "\"%s_s\": %.17g", cost_stage_name((enum cost_stage) stage),
+                     cost_of_stage(&of->cost, (enum cost_stage) stage, bytes));
+        lanes_json(json, report, &of->entry);
+        json_put(json, "}");
     }
 }
 
 void plan_json(FILE *out, const struct plan_report *report)
 {
-    fputs("{\"version\": 1", out);
+    struct json json = {.file = out};
+    json_put(&json, "{\"version\": 1");
     if (report->range_count) {
-        fputs(",\n \"equation\": [", out);
+        json_put(&json, "\"equation\": [");
         for (int variant = 0; variant < EQUATION_VARIANTS; variant++)
-            for (uint32_t i = 0; i < report->range_count; i++) {
-                fputs(variant || i ? ",\n  " : "\n  ", out);
-                json_equation(out, &report->ranges[i], variant);
-            }
-        fputs("]", out);
+            for (uint32_t i = 0; i < report->range_count; i++)
+                equation_json(&json, &report->ranges[i], variant);
+        json_put(&json, "]");
     }
-    if (report->plan) {
-        json_plan(out, report);
-        if (report->size_count)
-            fputs(",\n \"predictions\": [", out);
-        for (uint32_t i = 0; i < report->size_count; i++) {
-            fputs(i ? "," : "", out);
-            json_predictions(out, report, report->sizes[i]);
-        }
-        fputs(report->size_count ? "]" : "", out);
+    if (report->plan)
+        entries_json(&json, report);
+    if (report->plan && report->size_count) {
+        json_put(&json, "\"predictions\": [");
+        for (uint32_t i = 0; i < report->size_count; i++)
+            predictions_json(&json, report, report->sizes[i]);
+        json_put(&json, "]");
     }
-    fputs("}\n", out);
+    json_put(&json, "}\n");
 }

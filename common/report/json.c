@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values of JSON. */
+/* Writes JSON. */
 #include "common/report/json.h"
 
 #include <math.h>
-#include <stdio.h>
+#include <stdarg.h>
+#include <string.h>
+
+void json_put(struct json *json, const char *format, ...)
+{
+    const char first = format[0], last = format[strlen(format) - 1];
+    va_list arguments;
+    if (json->needs_comma && first != ']' && first != '}')
+        fputs(first == '{' ? ",\n" : ", ", json->file);
+    va_start(arguments, format);
+    vfprintf(json->file, format, arguments);
+    va_end(arguments);
+    json->needs_comma = last != '[' && last != '{';
+}
 
 #define ESCAPED_CHARS 6 /* of one byte, at most */
 

@@ -72,20 +72,20 @@ uint64_t page_waited_ns(const struct page_waited *row)
     return sum;
 }
 
-void page_waited_print_json(FILE *file, const struct page_waited *rows, uint32_t count)
+void page_waited_json(struct json *json, const struct page_waited *rows, uint32_t count)
 {
-    const char *between = "";
+    json_put(json, "\"waited\": [");
     for (uint32_t i = 0; i < count; i++) {
         if (page_waited_ns(&rows[i]) == 0)
             continue;
-        fprintf(file, "%s{\"rank\": %lld", between,
-                rows[i].peer.rank == PAGE_ANY_RANK ? -1LL : (long long) rows[i].peer.rank);
+        json_put(json, "{\"rank\": %lld",
+                 rows[i].peer.rank == PAGE_ANY_RANK ? -1LL : (long long) rows[i].peer.rank);
         for (uint32_t kind = 0; kind < PAGE_WAITED_KINDS; kind++)
-            fprintf(file, ", \"%s_s\": %.3f", page_waited_words[kind].key,
-                    (double) rows[i].ns[kind] * 1e-9);
-        fputc('}', file);
-        between = ", ";
+            json_put(json, "\"%s_s\": %.3f", page_waited_words[kind].key,
+                     (double) rows[i].ns[kind] * 1e-9);
+        json_put(json, "}");
     }
+    json_put(json, "]");
 }
 
 struct words page_time_text(uint64_t ns)

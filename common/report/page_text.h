@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "common/model/number.h"
+#include "common/report/json.h"
 #include "multilane/page.h"
 
 /* "MPI_Barrier", "MPI_Recv", ...: a wait inside a collective has the collective's name. */
@@ -27,8 +28,8 @@ extern const struct page_waited_word page_waited_words[PAGE_WAITED_KINDS];
 /* Of all kinds together. */
 uint64_t page_waited_ns(const struct page_waited *row);
 
-/* The elements of an array of JSON: peers that were waited for, -1 for any. */
-void page_waited_print_json(FILE *file, const struct page_waited *rows, uint32_t count);
+/* The member "waited": peers that were waited for, -1 for any. */
+void page_waited_json(struct json *json, const struct page_waited *rows, uint32_t count);
 
 /* "0.4 s", "41 s", "12 min". */
 struct words page_time_text(uint64_t ns);

@@ -45,19 +45,19 @@ void replay_text(FILE *out, const struct recording *recording, const struct repl
 
 void replay_json(FILE *out, const struct recording *recording, const struct replay_result *result)
 {
-    fprintf(out,
-            "{\"version\": 1, \"nodes\": %u, \"messages\": %" PRIu64 ", \"bytes\": %.0f, "
-            "\"unmatched\": %" PRIu64 ", \"cut\": %s,\n \"recorded_s\": %.9f, \"takes_s\": %.9f, "
-            "\"ranks\": [",
-            result->nodes, result->messages, result->bytes, result->unmatched,
-            recording->is_cut ? "true" : "false", result->took_s, result->takes_s);
+    struct json json = {.file = out};
+    json_put(&json,
+             "{\"version\": 1, \"nodes\": %u, \"messages\": %" PRIu64 ", \"bytes\": %.0f, "
+             "\"unmatched\": %" PRIu64 ", \"cut\": %s, \"recorded_s\": %.9f, "
+             "\"takes_s\": %.9f, \"ranks\": [",
+             result->nodes, result->messages, result->bytes, result->unmatched,
+             json_bool(recording->is_cut), result->took_s, result->takes_s);
     for (uint32_t i = 0; i < recording->rank_count; i++) {
         const struct replay_rank *rank = &result->ranks[i];
-        fprintf(out,
-                "%s\n  {\"node\": %s, \"computes_s\": %.9f, \"recorded_s\": %.9f, \"takes_s\": "
-                "%.9f}",
-                i ? "," : "", json_text(recording->ranks[i].head.host).text, rank->computes_s,
-                rank->waited_s, rank->waits_s);
+        json_put(&json,
+                 "{\"node\": %s, \"computes_s\": %.9f, \"recorded_s\": %.9f, \"takes_s\": %.9f}",
+                 json_text(recording->ranks[i].head.host).text, rank->computes_s, rank->waited_s,
+                 rank->waits_s);
     }
-    fputs("]}\n", out);
+    json_put(&json, "]}\n");
 }

@@ -15,127 +15,121 @@ static struct words json_process(const struct page_process *name)
     return name->rank == PAGE_ANY_RANK ? words_of("null") : words_of("%u", name->rank);
 }
 
-static void json_request(FILE *file, const struct page_request *row)
+static void request_json(struct json *json, const struct page_request *row)
 {
     static const char *const kinds[PAGE_REQUEST_KINDS] = {"receive", "send", "probe", "other"};
     static const char *const stages[PAGE_STAGES] = {"unknown",   "unmatched", "moving",
                                                     "announced", "no credit", "no room"};
-    fprintf(file,
-            "{\"kind\": \"%s\", \"stage\": \"%s\", \"peer\": %s, \"tag\": %d, "
-            "\"communicator\": \"%s\", \"bytes\": %llu, \"left\": %llu}",
-            kinds[row->kind], stages[row->stage], json_process(&row->peer).text, row->tag,
-            row->comm.name, (number) row->bytes, (number) row->left);
+    json_put(json,
+             "{\"kind\": \"%s\", \"stage\": \"%s\", \"peer\": %s, \"tag\": %d, "
+             "\"communicator\": \"%s\", \"bytes\": %llu, \"left\": %llu}",
+             kinds[row->kind], stages[row->stage], json_process(&row->peer).text, row->tag,
+             row->comm.name, (number) row->bytes, (number) row->left);
 }
 
-static void json_waits(FILE *file, const struct rank *rank)
+static void waits_json(struct json *json, const struct rank *rank)
 {
     const struct page *page = &rank->second.page;
-    fprintf(file, ",\n     \"waits\": [");
+    json_put(json, "\"waits\": [");
     for (uint32_t i = 0; i < page->wait_count; i++) {
         const struct page_wait *wait = &page->waits[i];
         double since = rank->second.now_ns > wait->since_ns
                            ? (double) (rank->second.now_ns - wait->since_ns) * 1e-9
                            : 0;
-        fprintf(file, "%s{\"call\": \"%s\", \"since_s\": %.3f, \"outstanding\": %u, \"for\": [",
-                i ? ", " : "", page_call_name(wait), since, wait->outstanding);
-        for (uint32_t j = 0; j < wait->row_count; j++) {
-            fprintf(file, "%s", j ? ", " : "");
-            json_request(file, &wait->rows[j]);
-        }
-        fprintf(file, "]}");
+        json_put(json, "{\"call\": \"%s\", \"since_s\": %.3f, \"outstanding\": %u, \"for\": [",
+                 page_call_name(wait), since, wait->outstanding);
+        for (uint32_t j = 0; j < wait->row_count; j++)
+            request_json(json, &wait->rows[j]);
+        json_put(json, "]}");
     }
-    fprintf(file, "]");
+    json_put(json, "]");
 }
 
-static void json_peers(FILE *file, const struct page *page)
+static void peers_json(struct json *json, const struct page *page)
 {
-    fprintf(file, ",\n     \"peers\": [");
+    json_put(json, "\"peers\": [");
     for (uint32_t i = 0; i < page->peer_count; i++) {
         const struct page_peer *peer = &page->peers[i];
-        fprintf(file,
-                "%s{\"rank\": %u, \"sent\": %u, \"received\": %u, \"early\": %u, \"waiting\": %u, "
-                "\"unacknowledged\": %u, \"kept_bytes\": %llu, \"credit\": %d, \"queued_bytes\": "
-                "%llu, \"lanes\": %u, \"lanes_down\": %u, \"lost\": %s}",
-                i ? ", " : "", peer->name.rank, peer->sent, peer->received, peer->early,
-                peer->waiting, peer->unacknowledged, (number) peer->kept * 64, peer->credit,
-                (number) peer->queued_bytes, peer->lanes, peer->lanes_down,
-                peer->flags & PAGE_PEER_LOST ? "true" : "false");
+        json_put(json,
+                 "{\"rank\": %u, \"sent\": %u, \"received\": %u, \"early\": %u, \"waiting\": %u, "
+                 "\"unacknowledged\": %u, \"kept_bytes\": %llu, \"credit\": %d, \"queued_bytes\": "
+                 "%llu, \"lanes\": %u, \"lanes_down\": %u, \"lost\": %s}",
+                 peer->name.rank, peer->sent, peer->received, peer->early, peer->waiting,
+                 peer->unacknowledged, (number) peer->kept * 64, peer->credit,
+                 (number) peer->queued_bytes, peer->lanes, peer->lanes_down,
+                 json_bool(peer->flags & PAGE_PEER_LOST));
     }
-    fprintf(file, "]");
+    json_put(json, "]");
 }
 
-static void json_lanes(FILE *file, const struct page *page)
+static void lanes_json(struct json *json, const struct page *page)
 {
-    fprintf(file, ",\n     \"lanes\": [");
+    json_put(json, "\"lanes\": [");
     for (uint32_t i = 0; i < page->lane_count; i++)
-        fprintf(file,
-                "%s{\"lane\": \"%s\", \"bytes\": %llu, \"peers\": %u, \"down\": %u, "
-                "\"worse\": %u, \"drained\": %u, \"kept\": %u, \"busy\": %u}",
-                i ? ", " : "", page->lanes[i].name, (number) page->lanes[i].bytes,
-                page->lanes[i].peers, page->lanes[i].down, page->lanes[i].worse,
-                page->lanes[i].drained, page->lanes[i].kept, page->lanes[i].busy);
-    fprintf(file, "]");
+        json_put(json,
+                 "{\"lane\": \"%s\", \"bytes\": %llu, \"peers\": %u, \"down\": %u, "
+                 "\"worse\": %u, \"drained\": %u, \"kept\": %u, \"busy\": %u}",
+                 page->lanes[i].name, (number) page->lanes[i].bytes, page->lanes[i].peers,
+                 page->lanes[i].down, page->lanes[i].worse, page->lanes[i].drained,
+                 page->lanes[i].kept, page->lanes[i].busy);
+    json_put(json, "]");
 }
 
-static void json_messages(FILE *file, const char *name, const struct page_message *rows,
+static void messages_json(struct json *json, const char *name, const struct page_message *rows,
                           uint32_t count, uint32_t total)
 {
-    fprintf(file, ",\n     \"%s\": {\"total\": %u, \"first\": [", name, total);
+    json_put(json, "\"%s\": {\"total\": %u, \"first\": [", name, total);
     for (uint32_t i = 0; i < count; i++)
-        fprintf(file, "%s{\"peer\": %s, \"tag\": %d, \"communicator\": \"%s\", \"bytes\": %llu}",
-                i ? ", " : "", json_process(&rows[i].peer).text, rows[i].tag, rows[i].comm.name,
-                (number) rows[i].bytes);
-    fprintf(file, "]}");
+        json_put(json, "{\"peer\": %s, \"tag\": %d, \"communicator\": \"%s\", \"bytes\": %llu}",
+                 json_process(&rows[i].peer).text, rows[i].tag, rows[i].comm.name,
+                 (number) rows[i].bytes);
+    json_put(json, "]}");
 }
 
-static void json_rank(FILE *file, const struct rank *rank, enum activity activity)
+static void rank_json(struct json *json, const struct rank *rank, enum activity activity)
 {
     const struct page *page = &rank->second.page;
-    fprintf(file,
-            "    {\"job\": %u, \"rank\": %u, \"host\": \"%s\", \"pid\": %d, \"program\": \"%s\", "
-            "\"state\": \"%c\", \"does\": \"%s\", \"since_s\": %.3f, \"text\": %s,\n     "
-            "\"rounds\": %llu, \"sent_messages\": %llu, \"sent_bytes\": %llu",
-            page->me.job, page->me.rank, page->host, rank->pid, page->program, rank_state(rank),
-            rank_word(rank, activity), (double) rank_since_ns(rank, activity) * 1e-9,
-            json_text(rank_text(rank, activity).text).text, (number) page->rounds,
-            (number) page->sent_messages, (number) page->sent_bytes);
-    json_waits(file, rank);
-    json_peers(file, page);
-    json_lanes(file, page);
-    fprintf(file, ",\n     \"waited\": [");
-    page_waited_print_json(file, page->waited, page->waited_count);
-    fprintf(file, "]");
-    json_messages(file, "posted", page->posted, page->posted_count, page->posted_total);
-    json_messages(file, "unexpected", page->unexpected, page->unexpected_count,
+    json_put(json,
+             "{\"job\": %u, \"rank\": %u, \"host\": \"%s\", \"pid\": %d, \"program\": \"%s\", "
+             "\"state\": \"%c\", \"does\": \"%s\", \"since_s\": %.3f, \"text\": %s, "
+             "\"rounds\": %llu, \"sent_messages\": %llu, \"sent_bytes\": %llu",
+             page->me.job, page->me.rank, page->host, rank->pid, page->program, rank_state(rank),
+             rank_word(rank, activity), (double) rank_since_ns(rank, activity) * 1e-9,
+             json_text(rank_text(rank, activity).text).text, (number) page->rounds,
+             (number) page->sent_messages, (number) page->sent_bytes);
+    waits_json(json, rank);
+    peers_json(json, page);
+    lanes_json(json, page);
+    page_waited_json(json, page->waited, page->waited_count);
+    messages_json(json, "posted", page->posted, page->posted_count, page->posted_total);
+    messages_json(json, "unexpected", page->unexpected, page->unexpected_count,
                   page->unexpected_total);
-    fprintf(file, "}");
+    json_put(json, "}");
 }
 
-static void json_causes(FILE *file, const struct ranks *ranks, const struct why *why)
+static void causes_json(struct json *json, const struct ranks *ranks, const struct why *why)
 {
-    fprintf(file, "  \"hung\": %s,\n  \"causes\": [", why->is_hang ? "true" : "false");
+    json_put(json, "\"hung\": %s, \"causes\": [", json_bool(why->is_hang));
     for (uint32_t i = 0; i < why->cause_count; i++) {
         const struct cause *cause = &why->causes[i];
-        fprintf(file, "%s\n    {\"kind\": \"%s\", \"ranks\": [", i ? "," : "",
-                cause_name(cause->kind));
+        json_put(json, "{\"kind\": \"%s\", \"ranks\": [", cause_name(cause->kind));
         for (uint32_t j = 0; j < cause->rank_count; j++)
-            fprintf(file, "%s%u", j ? ", " : "", ranks->list[cause->ranks[j]].second.page.me.rank);
-        fprintf(file, "], \"text\": %s}", json_text(cause->words.text).text);
+            json_put(json, "%u", ranks->list[cause->ranks[j]].second.page.me.rank);
+        json_put(json, "], \"text\": %s}", json_text(cause->words.text).text);
     }
-    fprintf(file, "],\n");
+    json_put(json, "]");
 }
 
 void export_json(FILE *file, const struct ranks *ranks, const struct why *why, bool causes)
 {
-    fprintf(file, "{\n");
+    struct json json = {.file = file};
+    json_put(&json, "{");
     if (causes)
-        json_causes(file, ranks, why);
-    fprintf(file, "  \"ranks\": [\n");
-    for (size_t i = 0; i < ranks->count; i++) {
-        json_rank(file, &ranks->list[i], why->standing.activities[i]);
-        fprintf(file, "%s\n", i + 1 < ranks->count ? "," : "");
-    }
-    fprintf(file, "  ]\n}\n");
+        causes_json(&json, ranks, why);
+    json_put(&json, "\"ranks\": [");
+    for (size_t i = 0; i < ranks->count; i++)
+        rank_json(&json, &ranks->list[i], why->standing.activities[i]);
+    json_put(&json, "]}\n");
 }
 
 /* --- Prometheus ------------------------------------------------------------------------------- */

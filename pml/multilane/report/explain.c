@@ -62,10 +62,9 @@ static uint64_t class_bytes(unsigned call, unsigned class)
     return class == MULTILANE_CALL_CLASSES - 1 ? UINT64_MAX : UINT64_C(8) << 3 * class;
 }
 
-/* A row for each that has calls. `table` null: JSON. */
-static void rows_print(FILE *file, struct table *table)
+/* A row for each that has calls, in the one or in the other. */
+static void rows_print(struct table *table, struct json *json)
 {
-    const char *between = "";
     const struct multilane_call_count *count = &counted.of[0][0][0];
     for (unsigned i = 0; i < sizeof(counted.of) / sizeof(*count); i++, count++) {
         unsigned call = i / MULTILANE_CALL_WAYS / MULTILANE_CALL_CLASSES;
@@ -78,26 +77,23 @@ static void rows_print(FILE *file, struct table *table)
             table_row(table, "%s\t%s\t%" PRIu64 "\t%s\t%s", name, number_size(bytes).text, calls,
                       number_time(mean_s).text, way);
         else if (calls)
-            fprintf(file,
-                    "%s{\"operation\": \"%s\", \"last\": %" PRIu64 ", \"calls\": %" PRIu64
-                    ", \"mean_s\": %.9g, \"by\": \"%s\"}",
-                    between, name, bytes, calls, mean_s, way);
-        between = calls ? ", " : between;
+            json_put(json,
+                     "{\"operation\": \"%s\", \"last\": %" PRIu64 ", \"calls\": %" PRIu64
+                     ", \"mean_s\": %.9g, \"by\": \"%s\"}",
+                     name, bytes, calls, mean_s, way);
     }
 }
 
-/* Communicators that are Open MPI's alone, by reason. */
-static void left_print(FILE *file, bool is_json)
+/* Communicators that are Open MPI's alone, by reason. `json` null: as text. */
+static void left_print(FILE *file, struct json *json)
 {
-    const char *between = "";
     for (unsigned way = 0; way < MULTILANE_CALL_WAYS; way++) {
         uint64_t left = atomic_load_explicit(&counted.left[way], memory_order_relaxed);
-        if (left)
-            fprintf(file,
-                    is_json ? "%s{\"communicators\": %" PRIu64 ", \"by\": \"%s\"}"
-                            : "%s  communicators without coll/node: %" PRIu64 ", by %s\n",
-                    is_json ? between : "", left, ways[way]);
-        between = left ? ", " : between;
+        if (left && json)
+            json_put(json, "{\"communicators\": %" PRIu64 ", \"by\": \"%s\"}", left, ways[way]);
+        else if (left)
+            fprintf(file, "  communicators without coll/node: %" PRIu64 ", by %s\n", left,
+                    ways[way]);
     }
 }
 
@@ -105,21 +101,20 @@ static void collectives_print(FILE *file)
 {
     struct table table;
     table_init(&table, "operation\tup to\tcalls\tmean\tby");
-    rows_print(file, &table);
+    rows_print(&table, NULL);
     if (table.row_count > 1)
         fputs("  collective operations:\n", file);
     table_print(&table, file, "    ");
-    left_print(file, false);
+    left_print(file, NULL);
 }
 
-/* Members of a JSON object. */
-static void collectives_print_json(FILE *file)
+static void collectives_json(struct json *json)
 {
-    fputs("\"collectives\": [", file);
-    rows_print(file, NULL);
-    fputs("], \"left\": [", file);
-    left_print(file, true);
-    fputc(']', file);
+    json_put(json, "\"collectives\": [");
+    rows_print(NULL, json);
+    json_put(json, "], \"left\": [");
+    left_print(NULL, json);
+    json_put(json, "]");
 }
 
 static const char *const buffer_names[CLASS_BUFFERS] = {
@@ -225,33 +220,29 @@ static struct words way_text(const struct peer_class *class, const struct plan_e
     return words;
 }
 
-/* Messages that went another way than the plan has now. */
-static void print_beside(FILE *file, const struct peer_class *class, enum class_buffer buffer,
-                         bool is_json)
+/* Messages that went another way than the plan has now. `json` null: as text. */
+static void print_beside(FILE *file, struct json *json, const struct peer_class *class,
+                         enum class_buffer buffer)
 {
     const struct planned *planned = class_planned(class, buffer);
     const struct route *first = planned->routes, *end = first + planned->plan->entry_count;
-    const char *between = "";
     for (const struct route *route = class_route_next(class, buffer, end - 1); route;
          route = class_route_next(class, buffer, route)) {
         const unsigned long long messages = counter_read(&route->messages),
                                  bytes = counter_read(&route->bytes);
         const struct words way = way_text(class, route->entry);
-        if (!messages)
-            continue;
-        if (is_json)
-            fprintf(file, "%s{\"way\": \"%s\", \"messages\": %llu, \"bytes\": %llu}", between,
-                    way.text, messages, bytes);
-        else
+        if (messages && json)
+            json_put(json, "{\"way\": \"%s\", \"messages\": %llu, \"bytes\": %llu}", way.text,
+                     messages, bytes);
+        else if (messages)
             fprintf(file, "    beside the plan: %llu message%s, %llu byte%s by %s\n", messages,
                     number_plural(messages), bytes, number_plural(bytes), way.text);
-        between = ", ";
     }
 }
 
 static void print_moves(FILE *file, const struct peer_class *class, int buffer)
 {
-    print_beside(file, class, (enum class_buffer) buffer, false);
+    print_beside(file, NULL, class, (enum class_buffer) buffer);
     for (const struct plan_move *move = class->moves; move; move = move->next) {
         if ((int) move->buffer != buffer)
             continue;
@@ -265,30 +256,28 @@ static void print_moves(FILE *file, const struct peer_class *class, int buffer)
 
 /* --- lanes that are left out, or worse -------------------------------------------------------- */
 
-static void print_trouble(FILE *file, const char *lane, const struct peer *peer, uint32_t kind,
-                          const char *why, const char *between)
+/* `json` null: as text. */
+static void print_trouble(FILE *file, struct json *json, const char *lane, uint32_t rank,
+                          uint32_t kind, const char *why)
 {
     const char *state =
         kind == PAGE_SILENT || kind == PAGE_BROKEN ? "is left out" : page_trouble_name(kind);
-    if (between)
-        fprintf(file, "%s{\"lane\": %s, \"rank\": %u, \"state\": \"%s\", \"why\": %s}", between,
-                json_text(lane).text, peer->name.vpid, state, json_text(why).text);
+    if (json)
+        json_put(json, "{\"lane\": %s, \"rank\": %u, \"state\": \"%s\", \"why\": %s}",
+                 json_text(lane).text, rank, state, json_text(why).text);
     else
-        fprintf(file, "  %s to rank %u %s: it %s\n", lane, peer->name.vpid, state, why);
+        fprintf(file, "  %s to rank %u %s: it %s\n", lane, rank, state, why);
 }
 
-/* `between`: of JSON; null: text. */
-static void print_troubles(FILE *file, const char *between)
+static void print_troubles(FILE *file, struct json *json)
 {
     for (const struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer)) {
         const struct peer_class *class = peer_class_now(peer);
         for (int i = 0; class && i < class->lane_count; i++) {
             const char *why;
             uint32_t kind;
-            if (!lane_trouble(&peer->lanes[i], &kind, &why) || !why[0])
-                continue;
-            print_trouble(file, class->lanes[i].name, peer, kind, why, between);
-            between = between ? ", " : NULL;
+            if (lane_trouble(&peer->lanes[i], &kind, &why) && why[0])
+                print_trouble(file, json, class->lanes[i].name, peer->name.vpid, kind, why);
         }
     }
 }
@@ -333,142 +322,132 @@ static void print_text(FILE *file)
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
-static void print_json_lanes(FILE *file, const struct peer_class *class,
-                             const struct plan_entry *entry)
+static void lanes_json(struct json *json, const struct peer_class *class,
+                       const struct plan_entry *entry)
 {
-    fprintf(file, "\"lanes\": [");
+    json_put(json, "\"lanes\": [");
     for (uint32_t i = 0; i < entry->lane_count; i++)
-        fprintf(file, "%s{\"lane\": \"%s\", \"share\": %.6g}", i ? ", " : "",
-                class->lanes[entry->lanes[i]].name, (double) entry->weights[i] / PLAN_WEIGHT_ONE);
-    fprintf(file, "], ");
+        json_put(json, "{\"lane\": \"%s\", \"share\": %.6g}", class->lanes[entry->lanes[i]].name,
+                 (double) entry->weights[i] / PLAN_WEIGHT_ONE);
+    json_put(json, "]");
     if (entry->chooses)
-        fprintf(file, "\"copied\": %s, ", entry->copies ? "true" : "false");
+        json_put(json, "\"copied\": %s", json_bool(entry->copies));
 }
 
-static void print_json_moves(FILE *file, const struct peer_class *class)
+static void moves_json(struct json *json, const struct peer_class *class)
 {
-    fprintf(file, "\"moves\": [");
-    for (const struct plan_move *move = class->moves; move; move = move->next) {
-        fprintf(file,
-                "{\"at_s\": %.6f, \"buffer\": \"%s\", \"bytes\": %llu, \"from\": \"%s\", "
-                "\"from_s\": %.9g, \"from_timed\": %u, \"to\": \"%s\", \"to_s\": %.9g, "
-                "\"to_timed\": %u}%s",
-                move->at_s, buffer_names[move->buffer], 1ULL << move->bucket,
-                way_text(class, move->from).text, move->from_s, move->from_messages,
-                way_text(class, move->to).text, move->to_s, move->to_messages,
-                move->next ? ", " : "");
-    }
-    fprintf(file, "], ");
+    json_put(json, "\"moves\": [");
+    for (const struct plan_move *move = class->moves; move; move = move->next)
+        json_put(json,
+                 "{\"at_s\": %.6f, \"buffer\": \"%s\", \"bytes\": %llu, \"from\": \"%s\", "
+                 "\"from_s\": %.9g, \"from_timed\": %u, \"to\": \"%s\", \"to_s\": %.9g, "
+                 "\"to_timed\": %u}",
+                 move->at_s, buffer_names[move->buffer], 1ULL << move->bucket,
+                 way_text(class, move->from).text, move->from_s, move->from_messages,
+                 way_text(class, move->to).text, move->to_s, move->to_messages);
+    json_put(json, "]");
 }
 
-static void print_json_plan(FILE *file, const struct peer_class *class, int buffer)
+static void plan_json(struct json *json, const struct peer_class *class, enum class_buffer buffer)
 {
-    const struct planned *planned = class_planned(class, (enum class_buffer) buffer);
-    const struct plan *plan = planned->plan;
+    const struct planned *planned = class_planned(class, buffer);
     struct plan_input input;
-    class_plan_input(class, (enum class_buffer) buffer, &input);
-    fprintf(file, "{\"buffer\": \"%s\", \"beside\": [", buffer_names[buffer]);
-    print_beside(file, class, (enum class_buffer) buffer, true);
-    fprintf(file, "], \"ranges\": [");
-    for (uint32_t i = 0; i < plan->entry_count; i++) {
-        const struct plan_entry *entry = &plan->entries[i];
+    class_plan_input(class, buffer, &input);
+    json_put(json, "{\"buffer\": \"%s\", \"beside\": [", buffer_names[buffer]);
+    print_beside(NULL, json, class, buffer);
+    json_put(json, "], \"ranges\": [");
+    for (uint32_t i = 0; i < planned->plan->entry_count; i++) {
+        const struct plan_entry *entry = &planned->plan->entries[i];
         const struct plan_use use = measured_use(&input, class, &planned->routes[i]);
-        fprintf(file, "%s{\"first\": %" PRIu64 ", \"last\": %" PRIu64 ", \"protocol\": \"%s\", ",
-                i ? ", " : "", entry->first_bytes, entry->largest_bytes, entry->protocol->name);
+        json_put(json, "{\"first\": %" PRIu64 ", \"last\": %" PRIu64 ", \"protocol\": \"%s\"",
+                 entry->first_bytes, entry->largest_bytes, entry->protocol->name);
         if (i)
-            fprintf(file, "\"decided_by\": \"%s\", ", plan_decider_name(entry->decided_by));
-        print_json_lanes(file, class, entry);
-        fprintf(file, "\"predicted_s\": %.9g, ", plan_time(&input, entry, plan_last_shown(entry)));
+            json_put(json, "\"decided_by\": \"%s\"", plan_decider_name(entry->decided_by));
+        lanes_json(json, class, entry);
+        json_put(json, "\"predicted_s\": %.9g", plan_time(&input, entry, plan_last_shown(entry)));
         if (use.samples)
-            fprintf(file,
-                    "\"measured_s\": %.9g, \"measured_bytes\": %" PRIu64
-                    ", \"ratio\": %.6g, \"samples\": %u, ",
-                    use.measured_s, use.measured_bytes, use.ratio, use.samples);
-        fprintf(file, "\"messages\": %" PRIu64 ", \"bytes\": %" PRIu64 "}", use.messages,
-                use.bytes);
+            json_put(json,
+                     "\"measured_s\": %.9g, \"measured_bytes\": %" PRIu64
+                     ", \"ratio\": %.6g, \"samples\": %u",
+                     use.measured_s, use.measured_bytes, use.ratio, use.samples);
+        json_put(json, "\"messages\": %" PRIu64 ", \"bytes\": %" PRIu64 "}", use.messages,
+                 use.bytes);
     }
-    fprintf(file, "]}");
+    json_put(json, "]}");
 }
 
-static void print_json_range(FILE *file, const struct peer_class *class, int index, int way,
-                             uint32_t number, const struct model_surroundings *around)
+static void range_json(struct json *json, const struct peer_class *class, int index, int way,
+                       uint32_t number, const struct model_surroundings *around)
 {
     const struct model_lane *lane = &class->lanes[index];
     const struct model_lane_range *range = &lane->cost[way].ranges[number];
     double observed_bytes_s = observed_at(class, index, (enum model_way) way, number);
     struct cost_line registration = model_registration(lane, range, around);
-    fprintf(file,
-            "{\"lane\": %s, \"way\": \"%s\", \"last\": %" PRIu64
-            ", \"latency_s\": %.9g, \"overhead_send_s\": %.9g, \"overhead_receive_s\": %.9g, "
-            "\"bandwidth_bytes_s\": %s",
-            json_text(lane->name).text, model_way_name((enum model_way) way), range->largest_bytes,
-            range->latency_s, range->overhead_send_s, range->overhead_receive_s,
-            json_real(range->bandwidth_bytes_s).text);
+    json_put(json,
+             "{\"lane\": %s, \"way\": \"%s\", \"last\": %" PRIu64
+             ", \"latency_s\": %.9g, \"overhead_send_s\": %.9g, \"overhead_receive_s\": %.9g, "
+             "\"bandwidth_bytes_s\": %s",
+             json_text(lane->name).text, model_way_name((enum model_way) way), range->largest_bytes,
+             range->latency_s, range->overhead_send_s, range->overhead_receive_s,
+             json_real(range->bandwidth_bytes_s).text);
     if (observed_bytes_s > 0)
-        fprintf(file, ", \"seen_bytes_s\": %.9g", observed_bytes_s);
-    fprintf(file, ", \"reg_cost_s\": %.9g, \"reg_growth_s_byte\": %.9g, \"given_by\": {",
-            registration.fixed_s, registration.growth_s_byte);
+        json_put(json, "\"seen_bytes_s\": %.9g", observed_bytes_s);
+    json_put(json, "\"reg_cost_s\": %.9g, \"reg_growth_s_byte\": %.9g, \"given_by\": {",
+             registration.fixed_s, registration.growth_s_byte);
     for (int i = 0; i < MODEL_ATTRIBUTES; i++)
-        fprintf(file, "%s\"%s\": \"%s\"", i ? ", " : "",
-                model_attribute_name((enum model_attribute) i),
-                model_source_name(lane->source[way][number][i]));
-    fprintf(file, "}}");
+        json_put(json, "\"%s\": \"%s\"", model_attribute_name((enum model_attribute) i),
+                 model_source_name(lane->source[way][number][i]));
+    json_put(json, "}}");
 }
 
-static void print_json_attributes(FILE *file, const struct peer_class *class)
+static void attributes_json(struct json *json, const struct peer_class *class)
 {
-    const char *between = "";
     struct plan_input input;
     class_plan_input(class, CLASS_CONTIGUOUS, &input);
+    json_put(json, "\"attributes\": [");
     for (int i = 0; i < class_lanes_described(class); i++)
         for (int way = 0; way < MODEL_WAYS; way++)
-            for (uint32_t r = 0; r < class->lanes[i].cost[way].range_count; r++) {
-                fputs(between, file);
-                between = ", ";
-                print_json_range(file, class, i, way, r, &input.around);
-            }
+            for (uint32_t r = 0; r < class->lanes[i].cost[way].range_count; r++)
+                range_json(json, class, i, way, r, &input.around);
+    json_put(json, "]");
+}
+
+static void class_json(struct json *json, const struct peer_class *class)
+{
+    json_put(json, "{\"peers\": %u, \"lanes\": [", class->peers);
+    for (int i = 0; i < class_lanes_described(class); i++)
+        json_put(json, "\"%s\"", class->lanes[i].name);
+    json_put(json, "], \"learns\": %s", json_bool(class_learns(class)));
+    attributes_json(json, class);
+    moves_json(json, class);
+    json_put(json, "\"plans\": [");
+    for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++)
+        if (class_shows(class, (enum class_buffer) buffer))
+            plan_json(json, class, (enum class_buffer) buffer);
+    json_put(json, "]}");
 }
 
 static void print_json(FILE *file)
 {
-    fprintf(file,
-            "{\"rank\": %u, \"unexpected\": %" PRIu64 ", \"early\": %" PRIu64
-            ", \"measured\": %s, \"history\": %s",
-            multilane.me.vpid, counter_read(&multilane.unexpected_messages),
-            counter_read(&multilane.early_messages), json_text(used_profile_story()).text,
-            json_text(used_history_story()).text);
+    struct json json = {.file = file};
+    json_put(&json,
+             "{\"rank\": %u, \"unexpected\": %" PRIu64 ", \"early\": %" PRIu64
+             ", \"measured\": %s, \"history\": %s",
+             multilane.me.vpid, counter_read(&multilane.unexpected_messages),
+             counter_read(&multilane.early_messages), json_text(used_profile_story()).text,
+             json_text(used_history_story()).text);
     if (driver_is_loaded)
-        fprintf(file, ", \"device_copies\": \"%s\"", device_costs_text().text);
-    const char *between = "";
-    fprintf(file, ", \"classes\": [");
-    for (const struct peer_class *class = classes_first(); class; class = class->next) {
-        if (!is_shown(class))
-            continue;
-        fprintf(file, "%s{\"peers\": %u, \"lanes\": [", between, class->peers);
-        between = ", ";
-        for (int i = 0; i < class_lanes_described(class); i++)
-            fprintf(file, "%s\"%s\"", i ? ", " : "", class->lanes[i].name);
-        fprintf(file, "], \"learns\": %s, \"attributes\": [",
-                class_learns(class) ? "true" : "false");
-        print_json_attributes(file, class);
-        fprintf(file, "], ");
-        print_json_moves(file, class);
-        fprintf(file, "\"plans\": [");
-        for (int buffer = 0; buffer < CLASS_BUFFERS; buffer++) {
-            if (!class_shows(class, (enum class_buffer) buffer))
-                continue;
-            fputs(buffer ? ", " : "", file);
-            print_json_plan(file, class, buffer);
-        }
-        fprintf(file, "]}");
-    }
-    fprintf(file, "], \"troubles\": [");
-    print_troubles(file, "");
-    fprintf(file, "], \"waited\": [");
-    waited_print_json(file);
-    fputs("], ", file);
-    collectives_print_json(file);
-    fputs("}\n", file);
+        json_put(&json, "\"device_copies\": \"%s\"", device_costs_text().text);
+    json_put(&json, "\"classes\": [");
+    for (const struct peer_class *class = classes_first(); class; class = class->next)
+        if (is_shown(class))
+            class_json(&json, class);
+    json_put(&json, "], \"troubles\": [");
+    print_troubles(NULL, &json);
+    json_put(&json, "]");
+    waited_json(&json);
+    collectives_json(&json);
+    json_put(&json, "}\n");
 }
 
 /* --- where it goes ---------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include "peer/peer.h"
 #include "multilane/page.h"
 
+struct json;
 struct lane;
 struct wait_story;
 
@@ -91,9 +92,9 @@ struct page_process page_process_of(const ompi_communicator_t *comm, int rank);
 void waited_add(const struct page_wait *wait, uint64_t ns);
 void waited_fill(struct page *page);
 
-/* For explain, when nothing waits any more: lines of text, or the elements of an array of JSON. */
+/* For explain, when nothing waits any more. */
 void waited_print(FILE *file);
-void waited_print_json(FILE *file);
+void waited_json(struct json *json);
 
 void waited_forget(void);
 

@@ -227,7 +227,7 @@ void waited_print(FILE *file)
     }
 }
 
-void waited_print_json(FILE *file)
+void waited_json(struct json *json)
 {
-    page_waited_print_json(file, rows, row_count);
+    page_waited_json(json, rows, row_count);
 }
