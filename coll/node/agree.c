@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* All processes of a communicator choose alike. */
-#include "coll/node/entry.h"
+#include "coll/node/node.h"
+#include "common/memory/driver.h"
+
+enum multilane_way node_hindrance(bool has_memory)
+{
+    if (!has_memory)
+        return MULTILANE_NO_MEMORY;
+    if (driver_load() || device_memory_possible)
+        return MULTILANE_DEVICE;
+    return node_records() ? MULTILANE_RECORDED : MULTILANE_BY_NODE;
+}
 
 /* It needs no memory: one that has none says so. */
 bool all_agree(struct entry *entry, enum multilane_way why, bool *shares, bool unshared_too,

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory/driver.h"
-
 /* A turn of more bytes gains little, and needs more of the processors' caches. */
 #define SLOT_BYTES_MAX 65536u
 #define AREA_UNIT      4096u
@@ -145,20 +143,6 @@ static void area_use(node_module_t *node, const struct multilane_commons *common
                                             votes[0].offset);
 }
 
-/* MULTILANE_BY_NODE: it can be used. */
-static enum multilane_way hindrance(const node_module_t *node, const struct vote *votes,
-                                    struct multilane_commons *commons)
-{
-    if (!votes || !node->parts)
-        return MULTILANE_NO_MEMORY;
-    /* What lies on a device cannot be read here. */
-    if (driver_load() || device_memory_possible)
-        return MULTILANE_DEVICE;
-    if (node_records())
-        return MULTILANE_RECORDED;
-    return node_services_find(commons) ? MULTILANE_BY_NODE : MULTILANE_NO_SHM;
-}
-
 /* All can have an area, if rank 0 has room for one. */
 static int area_set_up(node_module_t *node, const struct multilane_commons *commons,
                        struct vote *votes, bool looks)
@@ -186,7 +170,9 @@ int area_obtain(node_module_t *node)
     struct vote *votes = calloc(ranks, sizeof(*votes));
     int status;
     node->parts = calloc(ranks, sizeof(*node->parts));
-    enum multilane_way why = hindrance(node, votes, &commons);
+    enum multilane_way why = node_hindrance(votes && node->parts);
+    if (why == MULTILANE_BY_NODE && !node_services_find(&commons))
+        why = MULTILANE_NO_SHM;
     bool shares = why == MULTILANE_BY_NODE && node_shares();
     if (all_agree(&node->entry, why, &shares, ranks <= node_looking_ranks, &status))
         status = area_set_up(node, &commons, votes, !shares);

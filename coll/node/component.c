@@ -2,9 +2,9 @@
 /* The component of coll/node: it works only in jobs of Multilane's PML. */
 #include "coll/node/levels.h"
 #include "coll/node/node.h"
+#include "common/compat/component.h"
 #include "common/compat/named.h"
 #include "common/compat/version.h"
-#include "opal/mca/base/mca_base_pvar.h"
 #include "opal/mca/base/mca_base_var.h"
 
 /* Above Open MPI's own, and below coll/multilane, which takes device memory out of the way. */
@@ -12,22 +12,13 @@
 
 unsigned long long node_bytes_max = 64 << 20;
 unsigned node_looking_ranks = 2; /* more were not measured */
-_Atomic unsigned long long node_operations;
+_Atomic uint64_t node_operations;
 bool across_always;
-_Atomic unsigned long long across_operations;
+_Atomic uint64_t across_operations;
 
 extern mca_coll_base_component_t mca_coll_node_component;
 
-static void counter_register(const char *name, const char *what, _Atomic unsigned long long *at)
-{
-    (void) mca_base_component_pvar_register(
-        &mca_coll_node_component.collm_version, name, what, OPAL_INFO_LVL_4,
-        MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
-        MCA_BASE_VAR_BIND_NO_OBJECT, MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS,
-        NULL, NULL, NULL, at);
-}
-
-static int component_register(void)
+static int parameters_register(void)
 {
     if (!version_accepts_running("coll", "node"))
         return OMPI_ERR_NOT_AVAILABLE;
@@ -51,13 +42,14 @@ static int component_register(void)
                                            "its processor",
                                            MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_5,
                                            MCA_BASE_VAR_SCOPE_LOCAL, &across_always);
-    counter_register(
-        "operations",
+    (void) component_counter(
+        &mca_coll_node_component.collm_version, "operations",
         "Collective operations of this process that went through the memory of the node",
         &node_operations);
-    counter_register("across_operations",
-                     "Collective operations of this process that went by a leader of each node",
-                     &across_operations);
+    (void) component_counter(
+        &mca_coll_node_component.collm_version, "across_operations",
+        "Collective operations of this process that went by a leader of each node",
+        &across_operations);
     return OMPI_SUCCESS;
 }
 
@@ -81,7 +73,7 @@ __attribute__((visibility("default"))) mca_coll_base_component_t mca_coll_node_c
             COMPAT_COLL_BASE_VERSION,
             .mca_component_name = "node",
             COMPAT_COMPONENT_VERSION,
-            .mca_register_component_params = component_register,
+            .mca_register_component_params = parameters_register,
         },
     .collm_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
     .collm_init_query = component_init,

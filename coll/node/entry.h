@@ -37,6 +37,10 @@ static inline bool hinders(struct entry *entry, bool it_does, enum multilane_way
 
 /* --- agree.c --- */
 
+/* Of what a node's memory and its leaders have to do without: what lies on a device cannot be read
+ * here. MULTILANE_BY_NODE: nothing. */
+enum multilane_way node_hindrance(bool has_memory);
+
 /* With the communicator's other processes: may they all, which have MULTILANE_BY_NODE for `why`
  * then, and does one share its processor, or may they also where none does? `without` says why not.
  * *shares: does this process share its processor; afterwards, does one of them. An error in

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "coll/node/node.h"
-#include "common/memory/driver.h"
 
 /* Each is two more communicators, with their identifiers and memory. */
 #define LEVELS_MOST 64u
@@ -35,14 +34,11 @@ static uint32_t leader_of_mine(ompi_communicator_t *comm)
 /* MULTILANE_BY_NODE: this process can have two more communicators. */
 static enum multilane_way hindrance(bool has_memory)
 {
-    if (!has_memory)
-        return MULTILANE_NO_MEMORY;
-    if (driver_load() || device_memory_possible)
-        return MULTILANE_DEVICE;
+    enum multilane_way why = node_hindrance(has_memory);
+    if (why != MULTILANE_BY_NODE)
+        return why;
     if (compat_ft_is_on())
         return MULTILANE_ULFM;
-    if (node_records())
-        return MULTILANE_RECORDED;
     return atomic_load_explicit(&levels_count, memory_order_relaxed) < LEVELS_MOST
                ? MULTILANE_BY_NODE
                : MULTILANE_MANY;

@@ -42,7 +42,7 @@ OBJ_CLASS_DECLARATION(across_module_t);
 /* By nodes also where each process has a processor of its own. */
 extern __attribute__((visibility("hidden"))) bool across_always;
 /* That went by nodes, for people. */
-extern __attribute__((visibility("hidden"))) _Atomic unsigned long long across_operations;
+extern __attribute__((visibility("hidden"))) _Atomic uint64_t across_operations;
 
 /* --- levels.c --- */
 

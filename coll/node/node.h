@@ -44,7 +44,7 @@ OBJ_CLASS_DECLARATION(node_module_t);
 extern __attribute__((visibility("hidden"))) unsigned long long node_bytes_max;
 extern __attribute__((visibility("hidden"))) unsigned node_looking_ranks;
 /* That went by an area, for people. */
-extern __attribute__((visibility("hidden"))) _Atomic unsigned long long node_operations;
+extern __attribute__((visibility("hidden"))) _Atomic uint64_t node_operations;
 
 /* --- area.c --- */
 
