@@ -6,7 +6,6 @@
 
 #include "base/multilane.h"
 #include "delivery/control.h"
-#include "plan/stripe.h"
 
 int post_by_request(const struct outgoing *out, const struct route *route)
 {

@@ -4,6 +4,7 @@
 #define MULTILANE_PROTOCOL_COMMON_H
 
 #include "lane/lane.h"
+#include "plan/stripe.h"
 #include "request/recv_request.h"
 #include "request/send_request.h"
 
@@ -36,6 +37,16 @@ static inline bool eager_in_place(const struct outgoing *out, struct lane *lane)
     comm_write_plain(out->comm, bytes, WIRE_EAGER, out->sequence, out->tag);
     lane_commit(lane, header, out->size);
     return true;
+}
+
+/* The `post` of an eager message; a lane that lets it not write there gets it by `copy`. */
+static inline int eager_post(const struct outgoing *out, const struct route *route,
+                             int (*copy)(const struct outgoing *out, struct lane *lane))
+{
+    struct lane *lane = stripe_whole(route, out->peer, out->size);
+    if (OPAL_UNLIKELY(!lane))
+        return LANE_AGAIN;
+    return OPAL_LIKELY(eager_in_place(out, lane)) ? LANE_LEFT : copy(out, lane);
 }
 
 /* Announces a message: RTS with the protocol's method and, for a get, the key of its bytes. */

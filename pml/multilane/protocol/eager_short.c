@@ -2,8 +2,6 @@
 /* eager-short: header and data in one send-immediate. */
 #include "protocol/common.h"
 
-#include "plan/stripe.h"
-
 /* Up to this size a copy on the stack costs less than what a lane does to copy a message itself.
  * With its headers it fits the fast path of vader, a quarter of a 4 KiB box. */
 #define STACK_BYTES 936
@@ -22,10 +20,7 @@ static __attribute__((noinline)) int eager_short_copy(const struct outgoing *out
 
 static int eager_short_post(const struct outgoing *out, const struct route *route)
 {
-    struct lane *lane = stripe_whole(route, out->peer, out->size);
-    if (OPAL_UNLIKELY(!lane))
-        return LANE_AGAIN;
-    return OPAL_LIKELY(eager_in_place(out, lane)) ? LANE_LEFT : eager_short_copy(out, lane);
+    return eager_post(out, route, eager_short_copy);
 }
 
 const struct protocol eager_short = {

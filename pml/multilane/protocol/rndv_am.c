@@ -14,7 +14,10 @@ static int rndv_am_piece(struct transfer *transfer, size_t offset, size_t *size)
     int rc;
     if (offer_resume(request, transfer, offset, size, &rc))
         return rc;
-    return offer_unsent(request, offset, piece_send_data(request, transfer, NULL, offset, size));
+    rc = piece_send_data(request, transfer, NULL, offset, size);
+    if (OPAL_UNLIKELY(rc == LANE_AGAIN) && offer_is_made(request))
+        offer_leave(request, offset);
+    return rc;
 }
 
 static const struct transfer_steps rndv_am_way = {.start = rndv_am_piece, .finish = pieces_finish};

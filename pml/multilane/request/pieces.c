@@ -137,11 +137,6 @@ void offer_end(struct send_request *request)
     offer->control = NULL;
 }
 
-static bool is_marked(const void *header)
-{
-    return ((const struct wire_base *) header)->traits & WIRE_STRIPED;
-}
-
 static void piece_left(void *owner, int status)
 {
     transfer_piece_done(owner, status);
@@ -154,6 +149,14 @@ struct piece {
     bool is_users;    /* data is in the user's memory */
     size_t offset, size;
 };
+
+/* `copy`: where the bytes lie, if not in the user's memory. */
+static struct piece piece_of(const struct outgoing *out, const char *copy, size_t offset,
+                             size_t size)
+{
+    const char *users = !copy && out->data ? out->data + offset : NULL;
+    return (struct piece){out, copy ? copy : users, users, offset, size};
+}
 
 static inline void piece_copy(const struct piece *piece, void *to,
                               void *(*copy)(void *to, const void *from, size_t size))
@@ -243,7 +246,7 @@ static int piece_send_from(struct send_request *request, struct piece *piece,
         rc = piece_send_copied(piece, transfer, lane, header, header_length);
     if (rc != LANE_UNDER_WAY)
         return rc;
-    if (is_marked(header))
+    if (((const struct wire_base *) header)->traits & WIRE_STRIPED)
         stripe_sent(lane, piece->size);
     return OMPI_SUCCESS;
 }
@@ -251,12 +254,7 @@ static int piece_send_from(struct send_request *request, struct piece *piece,
 int piece_send(struct send_request *request, struct lane *lane, const void *header,
                size_t header_length, size_t offset, size_t *size, bool all)
 {
-    const char *data = request->out.data;
-    struct piece piece = {.out = &request->out,
-                          .data = data ? data + offset : NULL,
-                          .is_users = data != NULL,
-                          .offset = offset,
-                          .size = *size};
+    struct piece piece = piece_of(&request->out, NULL, offset, *size);
     int rc = piece_send_from(request, &piece, &request->transfer, lane, header, header_length, all);
     if (rc == OMPI_SUCCESS)
         *size = piece.size;
@@ -275,13 +273,7 @@ int piece_send_data(struct send_request *request, struct transfer *transfer, con
     unsigned char *end = peer_write_base(out->peer, header, WIRE_DATA, 0);
     memcpy(end, &data, sizeof(data));
     stripe_set_counted(request->route, header);
-    struct piece piece = {.out = out,
-                          .data = copy        ? copy
-                                  : out->data ? out->data + offset
-                                              : NULL,
-                          .is_users = !copy && out->data,
-                          .offset = offset,
-                          .size = *size};
+    struct piece piece = piece_of(out, copy, offset, *size);
     int rc = piece_send_from(request, &piece, transfer, lane, header,
                              (size_t) (end + sizeof(data) - header), false);
     if (rc == OMPI_SUCCESS)

@@ -28,17 +28,10 @@ void offer_describe(const struct send_request *request, struct wire_offer *to);
 /* The bytes from `offset` on may be taken. After that only offer_resume says who moves them. */
 void offer_leave(struct send_request *request, size_t offset);
 
-/* Around the start of a piece of the request's transfer, see lane/transfer.h: before it, true where
- * nothing is left to do, and *rc is the result; */
+/* Before the start of a piece of the request's transfer, see lane/transfer.h: true where nothing is
+ * left to do, and *rc is the result. */
 bool offer_resume(struct send_request *request, struct transfer *transfer, size_t offset,
                   size_t *size, int *rc);
-/* and after it. */
-static inline int offer_unsent(struct send_request *request, size_t offset, int rc)
-{
-    if (OPAL_UNLIKELY(rc == LANE_AGAIN) && offer_is_made(request))
-        offer_leave(request, offset);
-    return rc;
-}
 
 /* The send has ended. */
 void offer_end(struct send_request *request);
