@@ -169,7 +169,7 @@ struct words page_wait_text(const struct page_wait *wait, uint64_t now_ns)
 const struct page_peer *page_peer_of(const struct page *page, const struct page_process *name)
 {
     for (uint32_t i = 0; i < page->peer_count; i++)
-        if (page->peers[i].name.job == name->job && page->peers[i].name.rank == name->rank)
+        if (page_process_is(&page->peers[i].name, name))
             return &page->peers[i];
     return NULL;
 }

@@ -11,6 +11,7 @@
 #ifndef MULTILANE_PAGE_H
 #define MULTILANE_PAGE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define PAGE_FILE_NAME "multilane-page"
@@ -45,6 +46,11 @@ struct page_process {
     uint32_t job;
     uint32_t rank; /* PAGE_ANY_RANK: any */
 };
+
+static inline bool page_process_is(const struct page_process *one, const struct page_process *other)
+{
+    return one->job == other->job && one->rank == other->rank;
+}
 
 /* A communicator: equal in all its processes but for `my_rank`. */
 struct page_comm {

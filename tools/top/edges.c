@@ -7,7 +7,7 @@
 bool page_comm_is(const struct page_comm *one, const struct page_comm *other)
 {
     return one->id[0] == other->id[0] && one->id[1] == other->id[1] && one->size == other->size &&
-           one->first.job == other->first.job && one->first.rank == other->first.rank;
+           page_process_is(&one->first, &other->first);
 }
 
 struct words rank_name(const struct ranks *ranks, const struct page_process *name)
@@ -102,8 +102,7 @@ bool edge_can_come(const struct ranks *ranks, const struct standing *standing,
 enum mismatch edge_mismatch(const struct page_request *row, const struct page_message *message)
 {
     bool is_receive = row->kind == PAGE_RECEIVE || row->kind == PAGE_PROBING;
-    bool is_sender = row->peer.rank == PAGE_ANY_RANK ||
-                     (row->peer.rank == message->peer.rank && row->peer.job == message->peer.job);
+    bool is_sender = row->peer.rank == PAGE_ANY_RANK || page_process_is(&row->peer, &message->peer);
     if (!is_receive || !is_sender || row->collective || message->collective)
         return MISMATCH_NONE;
     bool tag = row->tag == PAGE_ANY || row->tag == message->tag;
@@ -119,8 +118,8 @@ bool edge_is_unexpected(const struct page *receiver, const struct page *sender,
         return true;
     for (uint32_t i = 0; i < receiver->unexpected_count; i++) {
         const struct page_message *message = &receiver->unexpected[i];
-        if (message->peer.job == sender->me.job && message->peer.rank == sender->me.rank &&
-            message->tag == row->tag && page_comm_is(&message->comm, &row->comm))
+        if (page_process_is(&message->peer, &sender->me) && message->tag == row->tag &&
+            page_comm_is(&message->comm, &row->comm))
             return true;
     }
     return false;

@@ -239,8 +239,7 @@ void ranks_look(struct ranks *ranks, bool moves)
             rank->first = rank->second;
         struct page_process me = rank->second.page.me;
         enum page_found found = sample_read(rank->pid, &rank->second, NULL);
-        bool is_same = rank->second.page.me.job == me.job && rank->second.page.me.rank == me.rank;
-        if (found == PAGE_IS_READ && is_same)
+        if (found == PAGE_IS_READ && page_process_is(&rank->second.page.me, &me))
             continue;
         rank->second = rank->first;
         rank->second.state = '\0';

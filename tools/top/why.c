@@ -238,14 +238,17 @@ static const struct page_request *collective_of(const struct search *search, siz
     return is_blocking ? row : NULL;
 }
 
-static uint32_t in_collective(const struct search *search, const struct page_comm *comm,
-                              uint32_t collective)
+static bool is_in(const struct search *search, size_t index, const struct page_request *like)
+{
+    const struct page_request *row = collective_of(search, index);
+    return row && row->collective == like->collective && page_comm_is(&row->comm, &like->comm);
+}
+
+static uint32_t how_many_in(const struct search *search, const struct page_request *like)
 {
     uint32_t count = 0;
-    for (size_t i = 0; i < search->ranks->count; i++) {
-        const struct page_request *row = collective_of(search, i);
-        count += row && row->collective == collective && page_comm_is(&row->comm, comm);
-    }
+    for (size_t i = 0; i < search->ranks->count; i++)
+        count += is_in(search, i, like);
     return count;
 }
 
@@ -253,22 +256,19 @@ static uint32_t in_collective(const struct search *search, const struct page_com
 static void say_collective(struct search *search, struct cause *cause,
                            const struct page_request *like)
 {
-    int last = -2, begun = -2;
-    uint32_t said = 0;
-    for (size_t i = 0; i <= search->ranks->count; i++) {
-        const struct page_request *row = i < search->ranks->count ? collective_of(search, i) : NULL;
-        bool is_in =
-            row && row->collective == like->collective && page_comm_is(&row->comm, &like->comm);
-        if (is_in && last == (int) i - 1) {
-            last = (int) i;
+    const char *between = "rank ";
+    for (size_t first = 0, next; first < search->ranks->count; first = next) {
+        bool is_there = is_in(search, first, like);
+        for (next = first + 1; next < search->ranks->count && is_in(search, next, like) == is_there;
+             next++)
+            ;
+        if (!is_there)
             continue;
-        }
-        if (begun >= 0 && begun != last)
-            words_more(&cause->words, "-%u", rank_at(search, last)->second.page.me.rank);
-        begun = last = is_in ? (int) i : -2;
-        if (is_in)
-            words_more(&cause->words, "%s%u", said++ ? ", " : "rank ",
-                       rank_at(search, (int) i)->second.page.me.rank);
+        words_more(&cause->words, "%s%u", between,
+                   rank_at(search, (int) first)->second.page.me.rank);
+        if (next > first + 1)
+            words_more(&cause->words, "-%u", rank_at(search, (int) next - 1)->second.page.me.rank);
+        between = ", ";
     }
     words_more(&cause->words, " in %s", page_collective_name(like->collective));
 }
@@ -278,11 +278,9 @@ static void collectives_blame(struct search *search, int culprit, const struct p
                               const struct page_request *other)
 {
     struct cause *cause = cause_add(search, CAUSE_COLLECTIVES, culprit);
-    for (size_t i = 0; i < search->ranks->count; i++) {
-        const struct page_request *one = collective_of(search, i);
-        if (one && one->collective == row->collective && page_comm_is(&one->comm, &row->comm))
+    for (size_t i = 0; i < search->ranks->count; i++)
+        if (is_in(search, i, row))
             cause_name_rank(cause, (int) i);
-    }
     words_more(&cause->words, "on %s ", page_comm_text(&row->comm).text);
     say_collective(search, cause, row);
     words_more(&cause->words, ", and ");
@@ -301,8 +299,7 @@ static void collectives_look(struct search *search)
             if (!other || other->collective == row->collective ||
                 !page_comm_is(&row->comm, &other->comm))
                 continue;
-            bool is_first = in_collective(search, &row->comm, row->collective) <
-                            in_collective(search, &row->comm, other->collective);
+            bool is_first = how_many_in(search, row) < how_many_in(search, other);
             collectives_blame(search, (int) (is_first ? i : j), is_first ? row : other,
                               is_first ? other : row);
             return;

@@ -37,9 +37,10 @@ static struct {
     uint64_t left_ns;  /* the last call returned */
     uint64_t computed_ns;
     bool is_hooked;
-    mca_pml_base_module_t below; /* the functions without a recording, */
-    ompi_request_fns_t plain;    /* and those for waits and tests */
+    ompi_request_fns_t plain; /* Open MPI's functions for waits and tests */
 } recording;
+
+static mca_pml_base_module_t below; /* the functions without events and recording */
 
 static uint64_t now_ns(void)
 {
@@ -283,29 +284,28 @@ static int recorded_probe(int source, int tag, ompi_communicator_t *comm,
                           ompi_status_public_t *status)
 {
     enter();
-    return call_end(recording.below.pml_probe(source, tag, comm, status), 0, NULL);
+    return call_end(below.pml_probe(source, tag, comm, status), 0, NULL);
 }
 
 static int recorded_iprobe(int source, int tag, ompi_communicator_t *comm, int *found,
                            ompi_status_public_t *status)
 {
     enter();
-    return call_end(recording.below.pml_iprobe(source, tag, comm, found, status), 0, NULL);
+    return call_end(below.pml_iprobe(source, tag, comm, found, status), 0, NULL);
 }
 
 static int recorded_mprobe(int source, int tag, ompi_communicator_t *comm, ompi_message_t **message,
                            ompi_status_public_t *status)
 {
     enter();
-    return call_end(recording.below.pml_mprobe(source, tag, comm, message, status), 0, NULL);
+    return call_end(below.pml_mprobe(source, tag, comm, message, status), 0, NULL);
 }
 
 static int recorded_improbe(int source, int tag, ompi_communicator_t *comm, int *found,
                             ompi_message_t **message, ompi_status_public_t *status)
 {
     enter();
-    return call_end(recording.below.pml_improbe(source, tag, comm, found, message, status), 0,
-                    NULL);
+    return call_end(below.pml_improbe(source, tag, comm, found, message, status), 0, NULL);
 }
 
 /* --- its life --------------------------------------------------------------------------------- */
@@ -327,7 +327,6 @@ static void recording_begin(mca_pml_base_module_t *module)
     recording.count = recording.inside = 0;
     recording.computed_ns = 0;
     recording.left_ns = now_ns();
-    recording.below = *module;
     recording.plain = ompi_request_functions;
     ompi_request_functions = (ompi_request_fns_t){
         recorded_test, recorded_test_any, recorded_test_all, recorded_test_some,
@@ -338,7 +337,7 @@ static void recording_begin(mca_pml_base_module_t *module)
     module->pml_improbe = recorded_improbe;
 }
 
-static void recording_end(mca_pml_base_module_t *module)
+static void recording_end(void)
 {
     if (!recording.is_hooked)
         return;
@@ -347,10 +346,8 @@ static void recording_end(mca_pml_base_module_t *module)
         file_end(true);
     recording.is_hooked = false;
     ompi_request_functions = recording.plain;
-    *module = recording.below;
 }
 
-static mca_pml_base_module_t below; /* the functions without events */
 /* Those of requests: of receives, of sends. Relaxed: all threads write the same. */
 static ompi_request_free_fn_t _Atomic frees[2];
 
@@ -537,8 +534,8 @@ static int recorded_start(size_t count, ompi_request_t **requests)
 
 void blackbox_begin(mca_pml_base_module_t *module)
 {
-    recording_begin(module);
     below = *module;
+    recording_begin(module);
     if (!own_events && !recording_is_on())
         return;
     module->pml_isend = recorded_isend;
@@ -554,5 +551,5 @@ void blackbox_end(mca_pml_base_module_t *module)
 {
     if (module->pml_send == recorded_send)
         *module = below;
-    recording_end(module);
+    recording_end();
 }

@@ -457,9 +457,7 @@ void inbounds_refuse(struct inbound *refused)
 /* The lane by which a rest of this peer is taken; null: none. */
 static struct lane *taking_lane(struct peer *peer)
 {
-    uint8_t count =
-        atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* peer_take_lanes */
-    for (uint8_t i = 0; i < count; i++) {
+    for (uint8_t i = 0; i < peer_lane_count(peer); i++) {
         struct lane *lane = &peer->lanes[i];
         if (lane->extension && lane->extension->control_find && lane->extension->copy_from)
             return lane;

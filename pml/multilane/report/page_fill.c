@@ -185,15 +185,14 @@ static void trouble_add(const struct peer *peer, const struct lane *lane)
 static void peer_fill(struct peer *peer, struct page_peer *row)
 {
     struct page_process name = {peer->name.jobid, peer->name.vpid};
-    if (row->name.job != name.job || row->name.rank != name.rank)
+    if (!page_process_is(&row->name, &name))
         memset(row, 0, sizeof(*row));
     row->name = name;
     row->flags = peer_is_lost(peer) ? PAGE_PEER_LOST : 0;
     sending_fill(peer, row);
     receiving_fill(peer, row);
     row->unacknowledged = unacknowledged(peer);
-    row->lanes =
-        atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* peer_take_lanes */
+    row->lanes = peer_lane_count(peer);
     row->lanes_down = 0;
     for (uint8_t i = 0; i < row->lanes; i++)
         row->lanes_down += is_down(&peer->lanes[i]);
@@ -201,12 +200,11 @@ static void peer_fill(struct peer *peer, struct page_peer *row)
 
 static bool wait_names(const struct peer *peer)
 {
+    const struct page_process name = {peer->name.jobid, peer->name.vpid};
     for (uint32_t i = 0; i < own_page->wait_count; i++)
-        for (uint32_t j = 0; j < own_page->waits[i].row_count; j++) {
-            const struct page_process *name = &own_page->waits[i].rows[j].peer;
-            if (name->job == peer->name.jobid && name->rank == peer->name.vpid)
+        for (uint32_t j = 0; j < own_page->waits[i].row_count; j++)
+            if (page_process_is(&own_page->waits[i].rows[j].peer, &name))
                 return true;
-        }
     return false;
 }
 
@@ -287,9 +285,7 @@ static uint64_t stripes_of(const struct peer_class *class, uint64_t stripes[MODE
     for (const struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer)) {
         if (peer_class_now(peer) != class)
             continue;
-        uint8_t count =
-            atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* peer_take_lanes */
-        for (uint8_t i = 0; i < count && i < class->lane_count; i++) {
+        for (uint8_t i = 0; i < peer_lane_count(peer) && i < class->lane_count; i++) {
             const struct lane *lane = &peer->lanes[i];
             uint64_t bytes = counter_read(&lane->speed.sent) + counter_read(&lane->copy_speed.sent);
             stripes[i] += bytes;
@@ -326,9 +322,7 @@ static void class_fill(const struct peer_class *class)
 static void reach_add(const struct peer *peer)
 {
     const struct peer_class *class = peer_class_now(peer);
-    uint8_t count =
-        atomic_load_explicit(&peer->lane_count, memory_order_acquire); /* peer_take_lanes */
-    for (uint8_t i = 0; class && i < count; i++) {
+    for (uint8_t i = 0; class && i < peer_lane_count(peer); i++) {
         const struct lane *lane = &peer->lanes[i];
         struct page_lane *row = lane_row(lane->btl, class_lane_name(lane));
         if (!row)

@@ -168,7 +168,7 @@ static struct page_waited *row_of(const struct page_process *peer)
     if (peer->rank == PAGE_ANY_RANK)
         return &rows[0];
     for (uint32_t i = 1; i < row_count; i++) {
-        if (rows[i].peer.rank == peer->rank && rows[i].peer.job == peer->job)
+        if (page_process_is(&rows[i].peer, peer))
             return &rows[i];
         if (page_waited_ns(&rows[i]) < page_waited_ns(&rows[least]))
             least = i;
