@@ -67,12 +67,9 @@ bool node_records(void);
 /* Where the PML has operations counted. Null: it has not. */
 struct multilane_calls *node_calls(void);
 
-/* Wait in the turn under way: until this process may write its slot, or the result; until all have
- * arrived; until the result is there. `tag` is Open MPI's for the operation. An error: no turn will
- * end any more. */
-int node_wait_to_give(node_module_t *node, int tag);
-int node_wait_to_tell(node_module_t *node, int tag);
-int node_wait_others(node_module_t *node, int tag);
+/* Wait until all have arrived at the turn; until the result of the turn under way is there. `tag`
+ * is Open MPI's for the operation. An error: no turn will end any more. */
+int node_wait_others(node_module_t *node, uint32_t turn, int tag);
 int node_wait_result(node_module_t *node, int tag);
 /* Wakes those that sleep, after what they wait for has come. */
 void node_wake(const node_module_t *node);

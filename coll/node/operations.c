@@ -81,7 +81,7 @@ static int arrive_and_wait(node_module_t *node, bool waits, int tag)
     arrive_and_go(node);
     if (!waits)
         return OMPI_SUCCESS;
-    int status = node_wait_others(node, tag);
+    int status = node_wait_others(node, node->turns.turn, tag);
     return status == OMPI_SUCCESS ? all_call_this(node) : status;
 }
 
@@ -173,7 +173,7 @@ static void range_reduce(const node_module_t *node, const struct elements *eleme
 static int elements_give(node_module_t *node, const struct elements *elements, size_t count,
                          const void *from, int tag)
 {
-    int status = node_wait_to_give(node, tag);
+    int status = node_wait_others(node, turn_to_give(&node->turns), tag);
     if (status == OMPI_SUCCESS && from)
         elements_copy(elements, count, from,
                       elements_in(elements, turn_slot(&node->turns, node->me)));
@@ -197,7 +197,9 @@ int node_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module)
 
 static int bcast_turn(node_module_t *node, unsigned char *bytes, size_t length, bool is_root)
 {
-    int status = is_root ? node_wait_to_tell(node, MCA_COLL_BASE_TAG_BCAST) : OMPI_SUCCESS;
+    int status = OMPI_SUCCESS;
+    if (is_root)
+        status = node_wait_others(node, turn_to_tell(&node->turns), MCA_COLL_BASE_TAG_BCAST);
     if (status != OMPI_SUCCESS)
         return status;
     if (is_root)
@@ -425,7 +427,7 @@ static int exchange_blocks(node_module_t *node, const struct exchange *exchange,
     int status = OMPI_SUCCESS;
     for (size_t at = 0, length; at < block && status == OMPI_SUCCESS; at += length) {
         length = lesser(block - at, each);
-        status = node_wait_to_give(node, exchange->tag);
+        status = node_wait_others(node, turn_to_give(turns), exchange->tag);
         if (status != OMPI_SUCCESS)
             return status;
         blocks_write(node, exchange, blocks, at, length);

@@ -211,6 +211,8 @@ static inline bool turn_look_at_all(struct turns *turns, uint32_t turn,
     return true;
 }
 
+/* Have all arrived at the turn? Acquire: what they give in it is there, and they have left those
+ * before. */
 static inline bool turn_all_arrived(struct turns *turns, uint32_t turn,
                                     const _Atomic uint32_t **word, uint32_t *seen)
 {
@@ -221,13 +223,8 @@ static inline bool turn_all_arrived(struct turns *turns, uint32_t turn,
     return *seen == turns->due[turn % TURN_COUNTS];
 }
 
-/* Have all arrived at the turn under way? Acquire: what they give is there. */
-static inline bool turn_is_full(struct turns *turns, const _Atomic uint32_t **word, uint32_t *seen)
-{
-    return turn_all_arrived(turns, turns->turn, word, seen);
-}
-
-/* The turn at which a process has left the one that used the slot of the turn under way. */
+/* The turn at which a process has left the one that used the slot of the turn under way: all have
+ * arrived there before this one writes its slot. */
 static inline uint32_t turn_to_give(const struct turns *turns)
 {
     return turns->turn - TURN_SLOTS + 1;
@@ -237,18 +234,6 @@ static inline uint32_t turn_to_give(const struct turns *turns)
 static inline uint32_t turn_to_tell(const struct turns *turns)
 {
     return turns->turn - (turns->is_short ? TURN_SHORTS : TURN_RESULTS) + 1;
-}
-
-/* May this process write its slot? Acquire: all have left the turn that used it. */
-static inline bool turn_may_give(struct turns *turns, const _Atomic uint32_t **word, uint32_t *seen)
-{
-    return turn_all_arrived(turns, turn_to_give(turns), word, seen);
-}
-
-/* The same of the result. */
-static inline bool turn_may_tell(struct turns *turns, const _Atomic uint32_t **word, uint32_t *seen)
-{
-    return turn_all_arrived(turns, turn_to_tell(turns), word, seen);
 }
 
 /* Is the result of the turn under way there? Acquire, against turn_publish. */

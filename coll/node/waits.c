@@ -143,21 +143,26 @@ static int look(const void *with)
     return OMPI_SUCCESS;
 }
 
-typedef bool (*is_over_fn)(struct turns *turns, const _Atomic uint32_t **word, uint32_t *seen);
+static inline bool is_over(struct turns *turns, const struct awaited *awaited,
+                           struct multilane_wait *wait)
+{
+    return awaited->is_result ? turn_has_result(turns, &wait->word, &wait->seen)
+                              : turn_all_arrived(turns, awaited->turn, &wait->word, &wait->seen);
+}
 
-static int wait_until(node_module_t *node, is_over_fn is_over, uint32_t turn, int tag)
+static int wait_until(node_module_t *node, bool is_result, uint32_t turn, int tag)
 {
     struct turns *turns = &node->turns;
     struct findings findings = {0, false};
-    const struct awaited awaited = {node, turn, is_over == turn_has_result, &findings};
+    const struct awaited awaited = {node, turn, is_result, &findings};
     struct multilane_wait wait = {
         .comm = node->entry.comm, .tag = tag, .look = look, .missing = missing, .with = &awaited};
     int status = OMPI_SUCCESS;
     for (int left = turns->looks ? LOOKS : 1; left > 0; left--)
-        if (OPAL_LIKELY(is_over(turns, &wait.word, &wait.seen)))
+        if (OPAL_LIKELY(is_over(turns, &awaited, &wait)))
             return OMPI_SUCCESS;
     atomic_fetch_add_explicit(&turns->area->sleepers, 1, memory_order_seq_cst);
-    while (status == OMPI_SUCCESS && !is_over(turns, &wait.word, &wait.seen))
+    while (status == OMPI_SUCCESS && !is_over(turns, &awaited, &wait))
         status = found.service->wait(&wait);
     atomic_fetch_sub_explicit(&turns->area->sleepers, 1, memory_order_relaxed);
     if (OPAL_LIKELY(status == OMPI_SUCCESS))
@@ -167,24 +172,14 @@ static int wait_until(node_module_t *node, is_over_fn is_over, uint32_t turn, in
     return node_fail(node, status);
 }
 
-int node_wait_to_give(node_module_t *node, int tag)
+int node_wait_others(node_module_t *node, uint32_t turn, int tag)
 {
-    return wait_until(node, turn_may_give, turn_to_give(&node->turns), tag);
-}
-
-int node_wait_to_tell(node_module_t *node, int tag)
-{
-    return wait_until(node, turn_may_tell, turn_to_tell(&node->turns), tag);
-}
-
-int node_wait_others(node_module_t *node, int tag)
-{
-    return wait_until(node, turn_is_full, node->turns.turn, tag);
+    return wait_until(node, false, turn, tag);
 }
 
 int node_wait_result(node_module_t *node, int tag)
 {
-    int status = wait_until(node, turn_has_result, node->turns.turn, tag);
+    int status = wait_until(node, true, node->turns.turn, tag);
     if (OPAL_UNLIKELY(status != OMPI_SUCCESS))
         return status;
     status = node_teller_calls_this(node);

@@ -233,11 +233,13 @@ static void numbers_go_round(void)
         turns->turn = (uint32_t) at;
         turn_slot(turns, 1)->number = turns->turn - 1; /* as two turns before */
         turn_arrive(turns, 0);
-        CHECK(!turn_is_full(turns, &word, &seen) && word == &turn_slot(turns, 1)->number,
+        CHECK(!turn_all_arrived(turns, turns->turn, &word, &seen) &&
+                  word == &turn_slot(turns, 1)->number,
               "turn %u: the other one is not there", turns->turn);
         turn_slot(turns, 1)->number = turns->turn + 1;
         if (at >> 20 == 5000) /* one look */
-            CHECK(turn_is_full(turns, &word, &seen), "turn %u: it is", turns->turn);
+            CHECK(turn_all_arrived(turns, turns->turn, &word, &seen), "turn %u: it is",
+                  turns->turn);
     }
     leave(&node);
 }

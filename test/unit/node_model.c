@@ -150,23 +150,38 @@ static void expect_token(struct slot *slot, uint32_t value)
 /* What the process waits for at this step of its operation; null: it does not wait. */
 typedef bool (*is_over_fn)(struct turns *turns, const _Atomic uint32_t **word, uint32_t *seen);
 
+static bool is_full(struct turns *turns, const _Atomic uint32_t **word, uint32_t *seen)
+{
+    return turn_all_arrived(turns, turns->turn, word, seen);
+}
+
+static bool may_give(struct turns *turns, const _Atomic uint32_t **word, uint32_t *seen)
+{
+    return turn_all_arrived(turns, turn_to_give(turns), word, seen);
+}
+
+static bool may_tell(struct turns *turns, const _Atomic uint32_t **word, uint32_t *seen)
+{
+    return turn_all_arrived(turns, turn_to_tell(turns), word, seen);
+}
+
 static is_over_fn waits_for(const struct process *process, uint32_t me)
 {
     enum operation operation = operations[process->turns.turn];
     bool is_root = root_of(operation) == me;
     if (process->step == ENTER) {
         if (is_bcast(operation))
-            return is_root && fault != TELLS_AT_ONCE ? turn_may_tell : NULL;
-        return operation == BARRIER || fault == GIVES_AT_ONCE ? NULL : turn_may_give;
+            return is_root && fault != TELLS_AT_ONCE ? may_tell : NULL;
+        return operation == BARRIER || fault == GIVES_AT_ONCE ? NULL : may_give;
     }
     if (is_in_ranges(operation))
-        return turn_is_full;
+        return is_full;
     if (is_bcast(operation))
         return is_root ? NULL : turn_has_result;
     if (operation == REDUCE)
-        return is_root ? turn_is_full : NULL;
+        return is_root ? is_full : NULL;
     if (process->turns.looks)
-        return turn_is_full;
+        return is_full;
     return process->is_last ? NULL : turn_has_result;
 }
 
