@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The operations of communicators over several nodes: see levels.h. */
-#include "coll/node/across.h"
-
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "coll/node/image.h"
+#include "coll/node/levels.h"
 #include "coll/node/node.h"
 #include "coll/node/sums.h"
 
@@ -180,8 +179,8 @@ static int leaders_tell(const struct levels *levels, unsigned char *bytes, size_
     return status;
 }
 
-int across_bcast(void *buffer, compat_count count, ompi_datatype_t *type, int root,
-                 ompi_communicator_t *comm, mca_coll_base_module_t *module)
+static int across_bcast(void *buffer, compat_count count, ompi_datatype_t *type, int root,
+                        ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
     across_module_t *across = (across_module_t *) module;
     const struct levels *levels = &across->levels;
@@ -213,7 +212,7 @@ int across_bcast(void *buffer, compat_count count, ompi_datatype_t *type, int ro
 
 /* --- barrier --- */
 
-int across_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module)
+static int across_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
     across_module_t *across = (across_module_t *) module;
     const struct levels *levels = &across->levels;
@@ -280,9 +279,9 @@ static int root_gets(const struct levels *levels, void *sums, void *to, compat_c
                              MCA_PML_BASE_SEND_STANDARD, levels->node));
 }
 
-int across_reduce(const void *from, void *to, compat_count count, ompi_datatype_t *type,
-                  ompi_op_t *op, int root, ompi_communicator_t *comm,
-                  mca_coll_base_module_t *module)
+static int across_reduce(const void *from, void *to, compat_count count, ompi_datatype_t *type,
+                         ompi_op_t *op, int root, ompi_communicator_t *comm,
+                         mca_coll_base_module_t *module)
 {
     across_module_t *across = (across_module_t *) module;
     const struct levels *levels = &across->levels;
@@ -305,8 +304,9 @@ int across_reduce(const void *from, void *to, compat_count count, ompi_datatype_
     return settled(levels, status);
 }
 
-int across_allreduce(const void *from, void *to, compat_count count, ompi_datatype_t *type,
-                     ompi_op_t *op, ompi_communicator_t *comm, mca_coll_base_module_t *module)
+static int across_allreduce(const void *from, void *to, compat_count count, ompi_datatype_t *type,
+                            ompi_op_t *op, ompi_communicator_t *comm,
+                            mca_coll_base_module_t *module)
 {
     across_module_t *across = (across_module_t *) module;
     const struct levels *levels = &across->levels;
@@ -364,9 +364,9 @@ static int gather(const struct levels *levels, const struct blocks *blocks)
     return status;
 }
 
-int across_allgather(const void *from, compat_count from_count, ompi_datatype_t *from_type,
-                     void *to, compat_count count, ompi_datatype_t *type, ompi_communicator_t *comm,
-                     mca_coll_base_module_t *module)
+static int across_allgather(const void *from, compat_count from_count, ompi_datatype_t *from_type,
+                            void *to, compat_count count, ompi_datatype_t *type,
+                            ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
     across_module_t *across = (across_module_t *) module;
     size_t ranks = (size_t) ompi_comm_size(comm);
@@ -435,9 +435,9 @@ static int exchange(const struct levels *levels, const struct blocks *blocks, un
     return status;
 }
 
-int across_alltoall(const void *from, compat_count from_count, ompi_datatype_t *from_type, void *to,
-                    compat_count count, ompi_datatype_t *type, ompi_communicator_t *comm,
-                    mca_coll_base_module_t *module)
+static int across_alltoall(const void *from, compat_count from_count, ompi_datatype_t *from_type,
+                           void *to, compat_count count, ompi_datatype_t *type,
+                           ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
     across_module_t *across = (across_module_t *) module;
     const struct levels *levels = &across->levels;
@@ -458,3 +458,12 @@ int across_alltoall(const void *from, compat_count from_count, ompi_datatype_t *
     free(room);
     return blocks_end(&blocks, to, (size_t) count, type, settled(levels, status));
 }
+
+const mca_coll_base_comm_coll_t across_functions = {
+    .coll_barrier = across_barrier,
+    .coll_bcast = across_bcast,
+    .coll_reduce = across_reduce,
+    .coll_allreduce = across_allreduce,
+    .coll_allgather = across_allgather,
+    .coll_alltoall = across_alltoall,
+};

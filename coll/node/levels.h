@@ -60,4 +60,8 @@ int node_tell(const struct levels *levels, unsigned char *bytes, size_t length, 
 int node_tell_elements(const struct levels *levels, void *buffer, size_t count,
                        ompi_datatype_t *type);
 
+/* --- across.c --- */
+
+extern const mca_coll_base_comm_coll_t across_functions;
+
 #endif

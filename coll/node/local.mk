@@ -3,7 +3,6 @@
 component_LTLIBRARIES += mca_coll_node.la
 mca_coll_node_la_SOURCES = \
 	coll/node/across.c \
-	coll/node/across.h \
 	coll/node/agree.c \
 	coll/node/area.c \
 	coll/node/calls.c \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The functions of a communicator that come before the others. */
-#include "coll/node/across.h"
+#include "coll/node/levels.h"
 #include "coll/node/node.h"
 
 #include <string.h>
@@ -58,16 +58,6 @@ static mca_coll_base_module_t *entry_begin(struct entry *entry, size_t bytes,
 
 /* --- on a node --- */
 
-static const mca_coll_base_comm_coll_t node_functions = {
-    .coll_barrier = node_barrier,
-    .coll_bcast = node_bcast,
-    .coll_reduce = node_reduce,
-    .coll_allreduce = node_allreduce,
-    .coll_allgather = node_allgather,
-    .coll_alltoall = node_alltoall,
-    .coll_gather = node_gather,
-};
-
 OBJ_CLASS_INSTANCE(node_module_t, mca_coll_base_module_t, NULL, area_leave);
 
 static mca_coll_base_module_t *node_new(ompi_communicator_t *comm)
@@ -82,15 +72,6 @@ static mca_coll_base_module_t *node_new(ompi_communicator_t *comm)
 }
 
 /* --- across nodes --- */
-
-static const mca_coll_base_comm_coll_t across_functions = {
-    .coll_barrier = across_barrier,
-    .coll_bcast = across_bcast,
-    .coll_reduce = across_reduce,
-    .coll_allreduce = across_allreduce,
-    .coll_allgather = across_allgather,
-    .coll_alltoall = across_alltoall,
-};
 
 OBJ_CLASS_INSTANCE(across_module_t, mca_coll_base_module_t, NULL, levels_free);
 

@@ -87,22 +87,7 @@ int node_calls_differ(const node_module_t *node);
 
 /* --- operations.c --- */
 
-int node_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int node_bcast(void *buffer, compat_count count, ompi_datatype_t *type, int root,
-               ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int node_reduce(const void *from, void *to, compat_count count, ompi_datatype_t *type,
-                ompi_op_t *op, int root, ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int node_allreduce(const void *from, void *to, compat_count count, ompi_datatype_t *type,
-                   ompi_op_t *op, ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int node_allgather(const void *from, compat_count from_count, ompi_datatype_t *from_type, void *to,
-                   compat_count count, ompi_datatype_t *type, ompi_communicator_t *comm,
-                   mca_coll_base_module_t *module);
-int node_alltoall(const void *from, compat_count from_count, ompi_datatype_t *from_type, void *to,
-                  compat_count count, ompi_datatype_t *type, ompi_communicator_t *comm,
-                  mca_coll_base_module_t *module);
-int node_gather(const void *from, compat_count from_count, ompi_datatype_t *from_type, void *to,
-                compat_count count, ompi_datatype_t *type, int root, ompi_communicator_t *comm,
-                mca_coll_base_module_t *module);
+extern const mca_coll_base_comm_coll_t node_functions;
 
 /* --- module.c --- */
 

@@ -182,7 +182,7 @@ static int elements_give(node_module_t *node, const struct elements *elements, s
 
 /* --- operations --- */
 
-int node_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module)
+static int node_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
     node_module_t *node = (node_module_t *) module;
     int status;
@@ -215,8 +215,8 @@ static int bcast_turn(node_module_t *node, unsigned char *bytes, size_t length, 
     return status;
 }
 
-int node_bcast(void *buffer, compat_count count, ompi_datatype_t *type, int root,
-               ompi_communicator_t *comm, mca_coll_base_module_t *module)
+static int node_bcast(void *buffer, compat_count count, ompi_datatype_t *type, int root,
+                      ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
     node_module_t *node = (node_module_t *) module;
     bool is_root = ompi_comm_rank(comm) == root;
@@ -350,8 +350,9 @@ static int reduce(node_module_t *node, const struct elements *elements, size_t c
     return status;
 }
 
-int node_reduce(const void *from, void *to, compat_count count, ompi_datatype_t *type,
-                ompi_op_t *op, int root, ompi_communicator_t *comm, mca_coll_base_module_t *module)
+static int node_reduce(const void *from, void *to, compat_count count, ompi_datatype_t *type,
+                       ompi_op_t *op, int root, ompi_communicator_t *comm,
+                       mca_coll_base_module_t *module)
 {
     node_module_t *node = (node_module_t *) module;
     int status;
@@ -363,8 +364,8 @@ int node_reduce(const void *from, void *to, compat_count count, ompi_datatype_t 
     return reduce(node, &elements, (size_t) count, from, to, root);
 }
 
-int node_allreduce(const void *from, void *to, compat_count count, ompi_datatype_t *type,
-                   ompi_op_t *op, ompi_communicator_t *comm, mca_coll_base_module_t *module)
+static int node_allreduce(const void *from, void *to, compat_count count, ompi_datatype_t *type,
+                          ompi_op_t *op, ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
     node_module_t *node = (node_module_t *) module;
     int status;
@@ -467,9 +468,9 @@ static size_t bytes_of_each(const node_module_t *node, size_t block)
     return block <= INT_MAX / (size_t) ompi_comm_size(node->entry.comm) ? block : SIZE_MAX;
 }
 
-int node_allgather(const void *from, compat_count from_count, ompi_datatype_t *from_type, void *to,
-                   compat_count count, ompi_datatype_t *type, ompi_communicator_t *comm,
-                   mca_coll_base_module_t *module)
+static int node_allgather(const void *from, compat_count from_count, ompi_datatype_t *from_type,
+                          void *to, compat_count count, ompi_datatype_t *type,
+                          ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
     node_module_t *node = (node_module_t *) module;
     size_t bytes = bytes_of_each(node, packed_bytes((size_t) count, type));
@@ -481,9 +482,9 @@ int node_allgather(const void *from, compat_count from_count, ompi_datatype_t *f
                           type);
 }
 
-int node_alltoall(const void *from, compat_count from_count, ompi_datatype_t *from_type, void *to,
-                  compat_count count, ompi_datatype_t *type, ompi_communicator_t *comm,
-                  mca_coll_base_module_t *module)
+static int node_alltoall(const void *from, compat_count from_count, ompi_datatype_t *from_type,
+                         void *to, compat_count count, ompi_datatype_t *type,
+                         ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
     node_module_t *node = (node_module_t *) module;
     size_t block = packed_bytes((size_t) count, type);
@@ -496,9 +497,9 @@ int node_alltoall(const void *from, compat_count from_count, ompi_datatype_t *fr
                           type);
 }
 
-int node_gather(const void *from, compat_count from_count, ompi_datatype_t *from_type, void *to,
-                compat_count count, ompi_datatype_t *type, int root, ompi_communicator_t *comm,
-                mca_coll_base_module_t *module)
+static int node_gather(const void *from, compat_count from_count, ompi_datatype_t *from_type,
+                       void *to, compat_count count, ompi_datatype_t *type, int root,
+                       ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
     node_module_t *node = (node_module_t *) module;
     const struct exchange exchange = {false, root, MCA_COLL_BASE_TAG_GATHER};
@@ -510,3 +511,13 @@ int node_gather(const void *from, compat_count from_count, ompi_datatype_t *from
     return exchange_typed(node, &exchange, from, (size_t) from_count, from_type, to, (size_t) count,
                           type);
 }
+
+const mca_coll_base_comm_coll_t node_functions = {
+    .coll_barrier = node_barrier,
+    .coll_bcast = node_bcast,
+    .coll_reduce = node_reduce,
+    .coll_allreduce = node_allreduce,
+    .coll_allgather = node_allgather,
+    .coll_alltoall = node_alltoall,
+    .coll_gather = node_gather,
+};

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "multilane/record.h"
+#include "base/clock.h"
 #include "base/own_page.h"
 #include "common/compat/collective.h"
 #include "report/report.h"
@@ -41,11 +42,6 @@ static struct {
 } recording;
 
 static mca_pml_base_module_t below; /* the functions without events and recording */
-
-static uint64_t now_ns(void)
-{
-    return clock_read_ns(CLOCK_MONOTONIC);
-}
 
 /* --- the file --------------------------------------------------------------------------------- */
 
@@ -98,7 +94,7 @@ static bool file_begin(void)
                                .rank = own_page->me.rank,
                                .job_size = own_page->job_size,
                                .began_ns = clock_read_ns(CLOCK_REALTIME)};
-    recording.began_ns = now_ns(); /* beside the other clock */
+    recording.began_ns = clock_now_ns(); /* beside the other clock */
     memcpy(head.host, own_page->host, sizeof(head.host));
     snprintf(path, sizeof(path), "%s/" RECORD_FILE_NAME ".%u.%u", parameters.record, head.job,
              head.rank);
@@ -122,18 +118,18 @@ bool recording_is_on(void)
 static void enter(void)
 {
     if (recording.inside++ == 0)
-        recording.computed_ns += now_ns() - recording.left_ns;
+        recording.computed_ns += clock_now_ns() - recording.left_ns;
 }
 
 static void leave(void)
 {
     if (--recording.inside == 0)
-        recording.left_ns = now_ns();
+        recording.left_ns = clock_now_ns();
 }
 
 static void add(struct record_event event)
 {
-    uint64_t when_ns = event.kind == RECORD_END ? recording.left_ns : now_ns();
+    uint64_t when_ns = event.kind == RECORD_END ? recording.left_ns : clock_now_ns();
     event.time_ns = when_ns - recording.began_ns;
     event.computed_ns = recording.computed_ns;
     recording.computed_ns = 0;
@@ -326,7 +322,7 @@ static void recording_begin(mca_pml_base_module_t *module)
     recording.is_hooked = true;
     recording.count = recording.inside = 0;
     recording.computed_ns = 0;
-    recording.left_ns = now_ns();
+    recording.left_ns = clock_now_ns();
     recording.plain = ompi_request_functions;
     ompi_request_functions = (ompi_request_fns_t){
         recorded_test, recorded_test_any, recorded_test_all, recorded_test_some,
