@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/file/whole_file.h"
 #include "common/lane/profile.h"
 #include "common/model/number.h"
 #include "config.h"
@@ -190,7 +191,7 @@ static int fail_input(const struct error_text *error)
 
 static int fail_file(const char *name, const struct error_text *error)
 {
-    fprintf(stderr, "multilane-plan: %s: %s\n", lane_input_name(name), error->text);
+    fprintf(stderr, "multilane-plan: %s: %s\n", whole_file_input_name(name), error->text);
     return EXIT_INPUT;
 }
 

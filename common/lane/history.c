@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/lane/whole_file.h"
+#include "common/file/whole_file.h"
 #include "common/model/number.h"
 #include "common/model/protocol.h"
 
@@ -107,11 +107,9 @@ static void way_read(const char *line, struct history *history)
 
 bool history_read(const char *path, struct history *history)
 {
-    struct error_text ignored;
     size_t length = 0;
-    bool is_absent;
     memset(history, 0, sizeof(*history));
-    char *rest, *text = whole_file_read(path, BYTES_MAX, true, &length, &is_absent, &ignored);
+    char *rest, *text = whole_file_read(path, BYTES_MAX, WHOLE_FILE_OWN, &length, NULL, NULL);
     bool is_whole = text && length > strlen(FIRST_LINE LAST_LINE) &&
                     strncmp(text, FIRST_LINE, strlen(FIRST_LINE)) == 0 &&
                     strcmp(text + length - strlen(LAST_LINE), LAST_LINE) == 0;
@@ -272,9 +270,8 @@ static void all_write(FILE *file, const struct history *history)
 bool history_write(const char *path, const struct history *history)
 {
     struct whole_file file;
-    struct error_text ignored;
-    if (!whole_file_begin(&file, path, 0600, &ignored))
+    if (!whole_file_begin(&file, path, 0600, NULL))
         return false;
     all_write(file.out, history);
-    return whole_file_end(&file, &ignored);
+    return whole_file_end(&file, NULL);
 }

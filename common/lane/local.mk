@@ -17,5 +17,4 @@ libmultilane_common_la_SOURCES += \
 	common/lane/readers.c common/lane/readers.h \
 	common/lane/startup.c common/lane/startup.h \
 	common/lane/startup_measure.c common/lane/startup_measure.h \
-	common/lane/subnet.c common/lane/subnet.h \
-	common/lane/whole_file.c common/lane/whole_file.h
+	common/lane/subnet.c common/lane/subnet.h

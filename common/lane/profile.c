@@ -43,7 +43,8 @@ enum profile_state profile_read(const char *path, const struct fingerprint *here
     struct error_text why;
     size_t length;
     bool absent;
-    char *text = whole_file_read(path, LANE_FILE_BYTES_MAX, is_own, &length, &absent, error);
+    char *text = whole_file_read(path, LANE_FILE_BYTES_MAX, is_own ? WHOLE_FILE_OWN : WHOLE_FILE,
+                                 &length, &absent, error);
     if (!text)
         return absent ? PROFILE_ABSENT : PROFILE_REFUSED;
     bool good = lane_file_parse(path, text, length, file, NULL, NULL, error);

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "common/lane/lane_file.h"
-#include "common/lane/whole_file.h"
+#include "common/file/whole_file.h"
 
 #define PROFILE_PATH_CHARS WHOLE_FILE_PATH_CHARS
 

@@ -2,12 +2,12 @@
 /* Device code: chosen once, loaded once in each context. */
 #include "common/memory/kernels.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/file/whole_file.h"
 
 /* What nvcc made of kernels.cu, as C by `embed`; empty without an nvcc. */
 extern const unsigned char kernels_image[];
@@ -17,6 +17,8 @@ extern const size_t kernels_image_bytes;
  * decade, and few enough to leave room for the program's own kernels. A guess, not measured. */
 #define BLOCK_THREADS 256
 #define BLOCKS_MAX    256
+
+#define CODE_BYTES_MOST ((size_t) 64 << 20) /* of a file */
 
 static struct {
     const void *code; /* null: none is used */
@@ -55,29 +57,10 @@ const char *kernels_expected(const char *setting)
     return "";
 }
 
-/* Device code may be text, which ends at a zero. */
-static void *file_read(const char *name)
+bool kernels_choose(const char *setting, struct error_text *error)
 {
-    FILE *file = fopen(name, "rb");
-    char *bytes = NULL;
-    long size = -1;
-    if (file && fseek(file, 0, SEEK_END) == 0)
-        size = ftell(file);
-    if (size > 0 && fseek(file, 0, SEEK_SET) == 0)
-        bytes = calloc(1, (size_t) size + 1);
-    if (bytes && fread(bytes, 1, (size_t) size, file) != (size_t) size) {
-        free(bytes);
-        bytes = NULL;
-    }
-    if (size == 0)
-        errno = ENODATA;
-    if (file)
-        fclose(file);
-    return bytes;
-}
-
-bool kernels_choose(const char *setting, char *why, size_t why_size)
-{
+    struct error_text why;
+    size_t length;
     free(chosen.from_file);
     chosen.from_file = NULL;
     chosen.code = NULL;
@@ -87,13 +70,11 @@ bool kernels_choose(const char *setting, char *why, size_t why_size)
         chosen.code = kernels_image_bytes ? kernels_image : NULL;
         return true;
     }
-    chosen.code = chosen.from_file = file_read(setting);
-    if (!chosen.code)
-        snprintf(why, why_size,
-                 "it may be auto, none, or a file with device code, and this one cannot be "
-                 "read: %s",
-                 strerror(errno));
-    return chosen.code != NULL;
+    /* Device code may be text, which ends at a zero. */
+    chosen.code = chosen.from_file =
+        whole_file_read(setting, CODE_BYTES_MOST, WHOLE_FILE, &length, NULL, &why);
+    return chosen.code ||
+           fail_with(error, "it may be auto, none, or a file with device code; %.200s", why.text);
 }
 
 /* --- loading ---------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 
 #include "common/memory/copier.h"
 #include "common/memory/pack.h"
+#include "common/model/error.h"
 
 /* Why no kernel runs here with that setting, as far as it can be told without a driver; "" if they
  * may. */
@@ -12,8 +13,8 @@ const char *kernels_expected(const char *setting);
 
 /* Takes the setting: "auto" for the device code that was built into this component, "none", or the
  * name of a file with such code. Before the first use of the kernel. False: the file cannot be
- * read, and `why` says it as the end of a sentence. */
-bool kernels_choose(const char *setting, char *why, size_t why_size);
+ * read, and `error` says it as the end of a sentence. */
+bool kernels_choose(const char *setting, struct error_text *error);
 
 /* Makes the kernel ready in the copier's context, once; that may wait for the device.
  * DRIVER_SUCCESS: it is; DRIVER_NOT_SUPPORTED: none is wanted, or the driver is too old for it;

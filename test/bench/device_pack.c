@@ -51,7 +51,7 @@ static void device_begin(void)
     must(driver.init(0), "cuInit");
     copier = copier_of_device(0, &result);
     must(result, "a context");
-    kernels_choose("auto", words, sizeof(words));
+    kernels_choose("auto", NULL);
     for (int way = COPY_TO_HOST; way <= COPY_TO_DEVICE; way++) {
         result = packer_ready(copier, (enum copy_direction) way);
         if (result == DRIVER_NOT_SUPPORTED)

@@ -600,10 +600,10 @@ static void shape_check(const struct shape *shape, struct copier *copier, size_t
 
 static struct copier *packer_begin(void)
 {
-    char why[160];
+    struct error_text why;
     driver_result result;
     device_begin(0);
-    CHECK(kernels_choose("test/fake/kernels", why, sizeof(why)), "%s", why);
+    CHECK(kernels_choose("test/fake/kernels", &why), "%s", why.text);
     struct copier *copier = copier_of_device(0, &result);
     CHECK(copier, "%s", words(result));
     for (int way = COPY_TO_HOST; way <= COPY_TO_DEVICE; way++) {
@@ -683,10 +683,10 @@ static void a_block_outside_is_an_error(void)
 
 static driver_result ready_with(const char *code)
 {
-    char why[160];
+    struct error_text why;
     driver_result result;
     device_begin(0);
-    CHECK(kernels_choose(code, why, sizeof(why)), "%s: %s", code, why);
+    CHECK(kernels_choose(code, &why), "%s: %s", code, why.text);
     return packer_ready(copier_of_device(0, &result), COPY_TO_HOST);
 }
 
@@ -708,9 +708,9 @@ static void other_code_is_refused_by_the_driver(void)
 
 static void a_code_that_is_not_there_is_refused_by_name(void)
 {
-    char why[160] = "";
-    CHECK(!kernels_choose("/nonexistent", why, sizeof(why)), "it was taken");
-    CHECK(strstr(why, "No such file"), "%s", why);
+    struct error_text why = {""};
+    CHECK(!kernels_choose("/nonexistent", &why), "it was taken");
+    CHECK(strstr(why.text, "No such file"), "%s", why.text);
 }
 
 /* What this build embeds; without an nvcc it says so. */

@@ -2,11 +2,10 @@
 /* Reads lane files for the tools. */
 #include "tools/lane/lane_input.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/file/whole_file.h"
 #include "common/lane/lane_keys.h"
 #include "common/model/number.h"
 
@@ -69,33 +68,13 @@ bool lane_input_parse(const char *name, const char *text, size_t length, struct 
                                             : "latency, L, is missing");
 }
 
-const char *lane_input_name(const char *name)
-{
-    return strcmp(name, "-") ? name : "standard input";
-}
-
 bool lane_input_read(const char *name, struct lane_file *file, struct cluster_model *cluster,
                      struct error_text *error)
 {
-    bool standard = !strcmp(name, "-");
-    name = lane_input_name(name);
-    FILE *stream = standard ? stdin : fopen(name, "rb");
-    if (!stream)
-        return fail_with(error, "%.80s: cannot be opened: %s", name, strerror(errno));
-    char *text = malloc(LANE_FILE_BYTES_MAX + 1);
-    size_t length = text ? fread(text, 1, LANE_FILE_BYTES_MAX + 1, stream) : 0;
-    bool read;
-    if (!text)
-        read = fail_with(error, "%.80s: no memory to read it", name);
-    else if (ferror(stream))
-        read = fail_with(error, "%.80s: cannot be read: %s", name, strerror(errno));
-    else if (length > LANE_FILE_BYTES_MAX)
-        read =
-            fail_with(error, "%.80s: it is larger than 1 MiB, so it does not describe lanes", name);
-    else
-        read = lane_input_parse(name, text, length, file, cluster, error);
+    size_t length;
+    char *text = whole_file_read(name, LANE_FILE_BYTES_MAX, WHOLE_FILE_INPUT, &length, NULL, error);
+    bool is_good =
+        text && lane_input_parse(whole_file_input_name(name), text, length, file, cluster, error);
     free(text);
-    if (!standard)
-        fclose(stream);
-    return read;
+    return is_good;
 }

@@ -15,7 +15,4 @@ bool lane_input_parse(const char *name, const char *text, size_t length, struct 
 bool lane_input_read(const char *name, struct lane_file *file, struct cluster_model *cluster,
                      struct error_text *error);
 
-/* How complaints call a file given by this name. */
-const char *lane_input_name(const char *name);
-
 #endif

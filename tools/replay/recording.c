@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/lane/whole_file.h"
+#include "common/file/whole_file.h"
 
 /* Times and sizes beyond it are none, and sums of some stay far from the ends of their types. */
 #define VALUE_MOST (UINT64_C(1) << 56)
@@ -68,9 +68,8 @@ static bool rank_load(const char *path, struct recording_rank *rank, struct erro
 {
     struct error_text why;
     size_t bytes;
-    bool is_absent;
     *rank = (struct recording_rank){
-        .file = whole_file_read(path, RECORD_BYTES_MOST, false, &bytes, &is_absent, error)};
+        .file = whole_file_read(path, RECORD_BYTES_MOST, WHOLE_FILE, &bytes, NULL, error)};
     return rank->file &&
            (rank_check(rank, bytes, &why) || fail_with(error, "%.160s: %.150s", path, why.text));
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/lane/whole_file.h"
+#include "common/file/whole_file.h"
 #include "common/report/page_text.h"
 
 /* What is not an event in its place is none. */
@@ -82,11 +82,10 @@ static bool file_load(const char *path, struct ranks *ranks, struct left *left,
                       struct error_text *error)
 {
     struct error_text why;
-    bool is_absent;
     size_t bytes;
     /* Room for that of another version, of which page_check says that it is one. */
     struct page_file *file =
-        (void *) whole_file_read(path, 16 * sizeof(*file), false, &bytes, &is_absent, error);
+        (void *) whole_file_read(path, 16 * sizeof(*file), WHOLE_FILE, &bytes, NULL, error);
     bool is_good = file && (file_take(file, bytes, ranks, left, &why) ||
                             fail_with(error, "%.700s: %.300s", path, why.text));
     free(file);

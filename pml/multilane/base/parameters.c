@@ -179,7 +179,7 @@ int parameters_parse(const mca_base_component_t *component)
         parameters.sums = SUMS_OF_ALL;
     else if (parameters.lane_attr && strstr(parameters.lane_attr, "verify="))
         parameters.sums = SUMS_OF_SOME;
-    if (!kernels_choose(parameters.device_code, error.text, sizeof(error.text)))
+    if (!kernels_choose(parameters.device_code, &error))
         return refuse("device_code", parameters.device_code, error.text);
     return OMPI_SUCCESS;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Files that are read and written as a whole, or not at all. */
-#ifndef COMMON_LANE_WHOLE_FILE_H
-#define COMMON_LANE_WHOLE_FILE_H
+#ifndef COMMON_FILE_WHOLE_FILE_H
+#define COMMON_FILE_WHOLE_FILE_H
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,11 +11,18 @@
 
 #define WHOLE_FILE_PATH_CHARS 4096
 
-/* The bytes of a file of so many at most, and of this user alone if it `is_own`; and a 0 behind
- * them, which the caller frees. Null with a sentence; *is_absent: there is no such file. Never
- * waits, as opening a pipe would. */
-char *whole_file_read(const char *path, size_t most_bytes, bool is_own, size_t *length,
-                      bool *is_absent, struct error_text *error);
+enum whole_file_kind {
+    WHOLE_FILE,      /* reading it never waits, as opening a pipe would */
+    WHOLE_FILE_OWN,  /* the same, and it is this user's */
+    WHOLE_FILE_INPUT /* a pipe as well, and for "-" the standard input */
+};
+
+/* Its bytes, so many at most, and a 0 behind them, which the caller frees. Null with a sentence;
+ * *is_absent, if that is not null: there is no such file. */
+char *whole_file_read(const char *path, size_t most_bytes, enum whole_file_kind kind,
+                      size_t *length, bool *is_absent, struct error_text *error);
+/* How complaints call an input of this name. */
+const char *whole_file_input_name(const char *path);
 
 /* A new file beside `path`, that takes its place at the end. */
 struct whole_file {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads files, and puts new ones in the place of old ones. */
-#include "common/lane/whole_file.h"
+#include "common/file/whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,47 +10,64 @@
 #include <time.h>
 #include <unistd.h>
 
-static bool bytes_read(int fd, char *text, size_t bytes)
+const char *whole_file_input_name(const char *path)
 {
-    while (bytes > 0) {
-        ssize_t got = read(fd, text, bytes);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got == 0)
-            errno = EIO; /* it has become shorter */
-        if (got <= 0)
-            return false;
-        text += got;
-        bytes -= (size_t) got;
-    }
-    return true;
+    return strcmp(path, "-") ? path : "standard input";
 }
 
-char *whole_file_read(const char *path, size_t most_bytes, bool is_own, size_t *length,
-                      bool *is_absent, struct error_text *error)
+static int kind_open(const char *path, enum whole_file_kind kind)
+{
+    const int how = O_RDONLY | O_CLOEXEC | O_NOCTTY;
+    if (kind != WHOLE_FILE_INPUT)
+        return open(path, how | O_NONBLOCK);
+    return strcmp(path, "-") ? open(path, how) : dup(STDIN_FILENO);
+}
+
+/* Up to its end, so many at most. Null and errno. */
+static char *bytes_read(int fd, size_t most_bytes, size_t *length)
+{
+    char *bytes = calloc(1, most_bytes + 1);
+    ssize_t got = 1;
+    *length = 0;
+    while (bytes && got != 0) {
+        got = read(fd, bytes + *length, most_bytes - *length);
+        if (got < 0 && errno != EINTR) {
+            free(bytes);
+            return NULL;
+        }
+        *length += got > 0 ? (size_t) got : 0;
+    }
+    return bytes;
+}
+
+char *whole_file_read(const char *path, size_t most_bytes, enum whole_file_kind kind,
+                      size_t *length, bool *is_absent, struct error_text *error)
 {
     struct stat status;
-    char *text = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    *is_absent = fd < 0 && (errno == ENOENT || errno == ENOTDIR);
-    if (fd < 0 || fstat(fd, &status) != 0)
-        fail_with(error, "%.120s: cannot be read: %s", path, strerror(errno));
-    else if (!S_ISREG(status.st_mode))
+    char *bytes = NULL;
+    bool is_good = false;
+    int fd = kind_open(path, kind);
+    if (is_absent)
+        *is_absent = fd < 0 && (errno == ENOENT || errno == ENOTDIR);
+    bool is_file = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+    bool is_short = is_file && (size_t) status.st_size <= most_bytes;
+    size_t room = is_short ? (size_t) status.st_size : most_bytes + 1;
+    path = whole_file_input_name(path);
+    if (fd >= 0 && !is_file && kind != WHOLE_FILE_INPUT)
         fail_with(error, "%.120s: it is not a file", path);
-    else if (is_own && status.st_uid != geteuid())
+    else if (is_file && kind == WHOLE_FILE_OWN && status.st_uid != geteuid())
         fail_with(error, "%.120s: it is another user's", path);
-    else if ((size_t) status.st_size > most_bytes)
-        fail_with(error, "%.120s: it is larger than %zu bytes", path, most_bytes);
-    else if (!(text = calloc(1, (size_t) status.st_size + 1)))
-        fail_with(error, "%.120s: no memory to read it", path);
-    else if (!bytes_read(fd, text, *length = (size_t) status.st_size)) {
+    else if (fd < 0 || !(bytes = bytes_read(fd, room, length)))
         fail_with(error, "%.120s: cannot be read: %s", path, strerror(errno));
-        free(text);
-        text = NULL;
-    }
+    else
+        is_good = *length <= most_bytes ||
+                  fail_with(error, "%.120s: it is larger than %zu bytes", path, most_bytes);
     if (fd >= 0)
         close(fd);
-    return text;
+    if (is_good)
+        return bytes;
+    free(bytes);
+    return NULL;
 }
 
 /* In the user's own cache others have nothing to look for (XDG Base Directory Specification). */
