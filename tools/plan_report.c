@@ -12,18 +12,15 @@
 
 /* --- the equation ----------------------------------------------------------------------------- */
 
-/* The smallest end, from `bytes` on, of a range of any lane. */
+/* The smallest end, from `bytes` on, of a range of any lane, by the ways of the equation. */
 static uint64_t next_bend(const struct lane_file *file, uint64_t bytes)
 {
-    uint64_t end = UINT64_MAX;
-    for (uint32_t i = 0; i < file->lane_count; i++)
-        for (int way = MODEL_BY_SEND; way <= MODEL_BY_GET; way++) {
-            const struct model_lane_range *range =
-                model_lane_range_at(&file->lanes[i], (enum model_way) way, bytes);
-            if (range && range->largest_bytes < end)
-                end = range->largest_bytes;
-        }
-    return end;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < file->lane_count; i++) {
+        uint64_t end = model_lane_next_end(&file->lanes[i], MODEL_BY_GET + 1, bytes);
+        least = end < least ? end : least;
+    }
+    return least;
 }
 
 bool plan_report_equations(struct plan_report *report, struct error_text *error)

@@ -189,3 +189,15 @@ const struct model_lane_range *model_lane_range_at(const struct model_lane *lane
             return &cost->ranges[i];
     return NULL;
 }
+
+uint64_t model_lane_next_end(const struct model_lane *lane, int ways, uint64_t bytes)
+{
+    uint64_t end = UINT64_MAX;
+    for (int way = 0; way < ways; way++) {
+        const struct model_lane_range *range =
+            model_lane_range_at(lane, (enum model_way) way, bytes);
+        if (range && range->largest_bytes < end)
+            end = range->largest_bytes;
+    }
+    return end;
+}

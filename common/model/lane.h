@@ -170,4 +170,7 @@ bool model_lane_check(const struct model_lane *lane, struct error_text *error);
 const struct model_lane_range *model_lane_range_at(const struct model_lane *lane,
                                                    enum model_way way, uint64_t bytes);
 
+/* The first end, from `bytes` on, of a range of the first so many ways. */
+uint64_t model_lane_next_end(const struct model_lane *lane, int ways, uint64_t bytes);
+
 #endif

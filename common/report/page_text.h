@@ -5,7 +5,6 @@
 #define COMMON_REPORT_PAGE_TEXT_H
 
 #include <stddef.h>
-#include <stdio.h>
 
 #include "common/model/number.h"
 #include "common/report/json.h"

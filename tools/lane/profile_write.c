@@ -53,19 +53,6 @@ static void print_ways(FILE *out, const struct model_lane *lane, uint64_t bytes)
     }
 }
 
-/* The next end of a range of any way, from `bytes` on. */
-static uint64_t next_end(const struct model_lane *lane, uint64_t bytes)
-{
-    uint64_t end = UINT64_MAX;
-    for (int way = 0; way < MODEL_WAYS; way++) {
-        const struct model_lane_range *range =
-            model_lane_range_at(lane, (enum model_way) way, bytes);
-        if (range && range->largest_bytes < end)
-            end = range->largest_bytes;
-    }
-    return end;
-}
-
 static void print_bits(FILE *out, const char *key, uint32_t bits, int count,
                        const char *(*name_of)(uint32_t bit))
 {
@@ -95,7 +82,8 @@ static void print_lane(FILE *out, const struct lane_file *file, const struct mod
     if (lane->shared_bytes_s > 0)
         print_real(out, "shared", lane->shared_bytes_s);
     print_ways(out, lane, UINT64_MAX);
-    for (uint64_t end = next_end(lane, 1); end != UINT64_MAX; end = next_end(lane, end + 1)) {
+    for (uint64_t end = model_lane_next_end(lane, MODEL_WAYS, 1); end != UINT64_MAX;
+         end = model_lane_next_end(lane, MODEL_WAYS, end + 1)) {
         fprintf(out, "[range %s %s]\n", lane->name, number_size(end).text);
         print_ways(out, lane, end);
     }

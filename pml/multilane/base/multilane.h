@@ -3,7 +3,6 @@
 #ifndef MULTILANE_H
 #define MULTILANE_H
 
-#include <stdatomic.h>
 #include <stdint.h>
 
 #include "common/compat/pml.h"

@@ -4,8 +4,6 @@
 #ifndef MULTILANE_TRANSFER_H
 #define MULTILANE_TRANSFER_H
 
-#include <stdatomic.h>
-
 #include "common/compat/pml.h"
 
 #include "base/pending.h"

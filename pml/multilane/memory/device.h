@@ -4,8 +4,6 @@
 #ifndef MULTILANE_DEVICE_H
 #define MULTILANE_DEVICE_H
 
-#include <stdatomic.h>
-
 #include "common/compat/pml.h"
 #include "common/memory/packer.h"
 #include "lane/transfer.h"

@@ -4,8 +4,6 @@
 #ifndef MULTILANE_RMA_H
 #define MULTILANE_RMA_H
 
-#include <stdatomic.h>
-
 #include "peer/peer.h"
 #include "plan/peer_class.h"
 #include "lane/transfer.h"
