@@ -144,22 +144,6 @@ static uint32_t rank_in_world(const ompi_communicator_t *comm, int rank)
     return rank >= 0 && process.job == own_page->me.job ? process.rank : RECORD_ANY;
 }
 
-/* A call begins a message or a receive; returns the number of this event. */
-static uint32_t recording_call(bool sends, const ompi_communicator_t *comm, int rank, int tag,
-                               uint64_t bytes)
-{
-    uint32_t number = recording.count;
-    if (!recording.is_hooked)
-        return 0;
-    enter();
-    add((struct record_event){.bytes = bytes,
-                              .peer = rank_in_world(comm, rank),
-                              .comm = page_comm_number(comm),
-                              .tag = tag,
-                              .kind = sends ? RECORD_SEND : RECORD_RECEIVE});
-    return number;
-}
-
 static void add_done(uint32_t number, const ompi_communicator_t *comm,
                      const ompi_status_public_t *status)
 {
@@ -383,13 +367,23 @@ void blackbox_call(ompi_communicator_t *comm, enum multilane_call call, int root
     event->first = (uint16_t) ompi_group_get_proc_name(comm->c_local_group, 0).vpid;
 }
 
-/* The box and the recording have the same calls; returns the recording's number. */
+/* A call begins a message or a receive, for the box and the recording; returns the recording's
+ * number of this event. */
 static uint32_t record_call(bool sends, const ompi_communicator_t *comm, int rank, int tag,
                             size_t count, const ompi_datatype_t *datatype)
 {
     size_t bytes = count * datatype->super.size;
+    uint32_t number = recording.count;
     event_append(sends ? PAGE_EVENT_SEND : PAGE_EVENT_RECEIVE, comm, rank, tag, bytes);
-    return recording_call(sends, comm, rank, tag, bytes);
+    if (!recording.is_hooked)
+        return 0;
+    enter();
+    add((struct record_event){.bytes = bytes,
+                              .peer = rank_in_world(comm, rank),
+                              .comm = page_comm_number(comm),
+                              .tag = tag,
+                              .kind = sends ? RECORD_SEND : RECORD_RECEIVE});
+    return number;
 }
 
 /* Nothing waits for such a send. */
