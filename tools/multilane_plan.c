@@ -311,9 +311,8 @@ int main(int argc, char **argv)
     static struct cluster_model cluster;
     struct options options;
     struct error_text error;
-    if (!read_options(argc, argv, &options, &error))
-        return fail_input(&error);
-    if (!lane_input_read(options.file, &file, &cluster, &error))
+    if (!read_options(argc, argv, &options, &error) ||
+        !lane_input_read(options.file, &file, &cluster, &error))
         return fail_input(&error);
     if (options.replay)
         return run_replay(&options, &file);

@@ -180,7 +180,7 @@ static void print_cluster(FILE *out, const struct cluster_model *model, uint64_t
         fprintf(out, "    broadcast        %s\n", error.text);
         return;
     }
-    double copy_s = model->copy.fixed_s + (double) bytes * model->copy.growth_s_byte;
+    double copy_s = cost_line_at(&model->copy, (double) bytes);
     fprintf(out, "    broadcast (%s)  %s as printed", broadcast.undisturbed ? "2.8" : "2.9",
             number_time(copy_s + broadcast.printed_s).text);
     fprintf(out, ", %s simulated\n", number_time(copy_s + broadcast.simulated_s).text);

@@ -314,8 +314,8 @@ static bool wins_tie(const struct candidate *a, const struct candidate *b)
 
 bool candidate_preferred(const struct candidate *a, const struct candidate *b, uint64_t bytes)
 {
-    double time_a = a->line.fixed_s + (double) bytes * a->line.growth_s_byte;
-    double time_b = b->line.fixed_s + (double) bytes * b->line.growth_s_byte;
+    double time_a = cost_line_at(&a->line, (double) bytes);
+    double time_b = cost_line_at(&b->line, (double) bytes);
     bool is_tie = fabs(time_a - time_b) <= TIE * (time_a + time_b);
     return is_tie ? wins_tie(a, b) : time_a < time_b;
 }

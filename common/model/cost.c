@@ -13,8 +13,7 @@ const char *cost_stage_name(enum cost_stage stage)
 
 double cost_of_stage(const struct cost *cost, enum cost_stage stage, uint64_t bytes)
 {
-    const struct cost_line *line = &cost->stage[stage];
-    return line->fixed_s + (double) bytes * line->growth_s_byte;
+    return cost_line_at(&cost->stage[stage], (double) bytes);
 }
 
 double cost_of(const struct cost *cost, enum cost_view view, uint64_t bytes)

@@ -20,11 +20,15 @@ enum cost_view {
 
 #define COST_STREAM_MESSAGES 8
 
-/* fixed_s + bytes * growth_s_byte */
 struct cost_line {
     double fixed_s;
     double growth_s_byte;
 };
+
+static inline double cost_line_at(const struct cost_line *line, double bytes)
+{
+    return line->fixed_s + bytes * line->growth_s_byte;
+}
 
 /* The cost of one protocol over one set of lanes for messages of first_bytes to last_bytes, both
  * included. The lines hold everything, the bias d too. */

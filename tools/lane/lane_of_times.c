@@ -124,7 +124,7 @@ static bool is_near(const struct curve *curve, uint32_t first, uint32_t last)
     bool is_good = true;
     for (uint32_t i = first + 1; i <= last; i++) {
         const struct node *node = &curve->nodes[i];
-        double seconds = line.fixed_s + node->bytes * line.growth_s_byte;
+        double seconds = cost_line_at(&line, node->bytes);
         is_good = is_good && fabs(seconds - node->seconds) <= NEAR * node->seconds;
         if (node->am_s >= 0)
             is_good =

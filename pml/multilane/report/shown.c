@@ -18,28 +18,21 @@
 #include "plan/costs.h"
 #include "match/comm.h"
 
-typedef bool (*route_filter)(const struct peer_class *class, const struct route *route,
-                             const void *what);
-
-static bool is_of_protocol(const struct peer_class *class, const struct route *route,
-                           const void *what)
-{
-    /* By name: two protocols here are called rndv-get. */
-    return strcmp(route->protocol->name, ((const struct protocol *) what)->name) == 0;
-}
-
-static bool is_of_component(const struct peer_class *class, const struct route *route,
-                            const void *what)
-{
-    return class->btls[route->lanes[0]]->btl_component == what;
-}
-
-/* What a variable counts: messages or bytes of the routes that pass the filter. */
+/* What a variable counts: messages or bytes of the routes by a protocol, or whose first lane is of
+ * a component. */
 struct counted {
-    route_filter passes;
-    const void *what;
+    const char *protocol; /* null: by component */
+    const mca_btl_base_component_t *component;
     bool bytes;
 };
+
+static bool counts(const struct counted *mine, const struct peer_class *class,
+                   const struct route *route)
+{
+    /* By name: two protocols here are called rndv-get. */
+    return mine->protocol ? strcmp(route->protocol->name, mine->protocol) == 0
+                          : class->btls[route->lanes[0]]->btl_component == mine->component;
+}
 
 static uint64_t routes_sum(const struct counted *mine, const struct peer_class *class,
                            enum class_buffer buffer)
@@ -47,7 +40,7 @@ static uint64_t routes_sum(const struct counted *mine, const struct peer_class *
     uint64_t sum = 0;
     for (const struct route *route = class_route_next(class, buffer, NULL); route;
          route = class_route_next(class, buffer, route))
-        if (mine->passes(class, route, mine->what))
+        if (counts(mine, class, route))
             sum += counter_read(mine->bytes ? &route->bytes : &route->messages);
     return sum;
 }
@@ -94,7 +87,7 @@ static struct counted counted[2 * (MODEL_PROTOCOLS + MODEL_LANES_MAX)];
 static size_t counted_count;
 
 static int counters_of(const mca_base_component_t *component, const char *of, const char *kind,
-                       route_filter passes, const void *what)
+                       struct counted what)
 {
     static const char *const names[] = {"messages", "bytes"};
     static const char *const helps[] = {"Messages", "Bytes"};
@@ -102,7 +95,8 @@ static int counters_of(const mca_base_component_t *component, const char *of, co
     for (int bytes = 0; bytes < 2 && rc == OMPI_SUCCESS; bytes++) {
         if (counted_count == sizeof(counted) / sizeof(counted[0]))
             return OMPI_SUCCESS;
-        counted[counted_count] = (struct counted){passes, what, bytes};
+        what.bytes = bytes;
+        counted[counted_count] = what;
         rc = component_variable(
             component, variable_name(names[bytes], of).text,
             words_of("%s sent by this process %s %s", helps[bytes], kind, of).text, read_routes,
@@ -141,9 +135,10 @@ int counters_register(const mca_base_component_t *component)
     };
     int rc = OMPI_SUCCESS;
     counted_count = 0;
-    for (int i = 0; i < MODEL_PROTOCOLS && rc == OMPI_SUCCESS; i++)
-        rc = counters_of(component, protocols.of_model[i]->name, "by", is_of_protocol,
-                         protocols.of_model[i]);
+    for (int i = 0; i < MODEL_PROTOCOLS && rc == OMPI_SUCCESS; i++) {
+        const char *name = protocols.of_model[i]->name;
+        rc = counters_of(component, name, "by", (struct counted){.protocol = name});
+    }
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]) && rc == OMPI_SUCCESS; i++)
         rc = component_counter(component, plain[i].name, plain[i].help, plain[i].value);
     return rc;
@@ -152,8 +147,8 @@ int counters_register(const mca_base_component_t *component)
 int counters_register_lanes(const mca_base_component_t *component)
 {
     for (mca_btl_base_module_t *btl = btl_next(NULL); btl; btl = btl_next(btl)) {
-        int rc = counters_of(component, lane_name_of(btl), "whose first lane is", is_of_component,
-                             btl->btl_component);
+        int rc = counters_of(component, lane_name_of(btl), "whose first lane is",
+                             (struct counted){.component = btl->btl_component});
         if (rc != OMPI_SUCCESS)
             return rc;
     }
