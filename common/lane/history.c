@@ -108,8 +108,9 @@ static void way_read(const char *line, struct history *history)
 bool history_read(const char *path, struct history *history)
 {
     size_t length = 0;
+    bool is_absent;
     memset(history, 0, sizeof(*history));
-    char *rest, *text = whole_file_read(path, BYTES_MAX, WHOLE_FILE_OWN, &length, NULL, NULL);
+    char *rest, *text = whole_file_read(path, BYTES_MAX, WHOLE_FILE_OWN, &length, &is_absent, NULL);
     bool is_whole = text && length > strlen(FIRST_LINE LAST_LINE) &&
                     strncmp(text, FIRST_LINE, strlen(FIRST_LINE)) == 0 &&
                     strcmp(text + length - strlen(LAST_LINE), LAST_LINE) == 0;
