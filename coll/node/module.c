@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "opal/util/output.h"
+
 #define EACH(do_it)                                                                                \
     do_it(barrier) do_it(bcast) do_it(reduce) do_it(allreduce) do_it(allgather) do_it(alltoall)    \
         do_it(gather)
@@ -37,15 +39,24 @@ static int entry_disable(mca_coll_base_module_t *module, ompi_communicator_t *co
     return OMPI_SUCCESS;
 }
 
-/* Of a module that has so many bytes. NULL where there is no memory for it: the operations of the
- * communicator stay Open MPI's. */
+/* Without a module this process would have Open MPI's functions, and the others, which have one,
+ * would wait for it at the fifth operation. */
+static mca_coll_base_module_t *end_without_memory(ompi_communicator_t *comm)
+{
+    opal_output(0, "multilane: there is no memory for a communicator of %d processes; the job ends",
+                ompi_comm_size(comm));
+    ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_NO_MEM);
+    return NULL;
+}
+
+/* Of a module that has so many bytes. */
 static mca_coll_base_module_t *entry_begin(struct entry *entry, size_t bytes,
                                            ompi_communicator_t *comm,
                                            const mca_coll_base_comm_coll_t *functions,
                                            enum multilane_way usual)
 {
     if (!entry)
-        return NULL;
+        return end_without_memory(comm);
     memset((char *) entry + sizeof(entry->super), 0, bytes - sizeof(entry->super));
     entry->comm = comm;
     entry->functions = functions;

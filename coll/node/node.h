@@ -55,8 +55,11 @@ void area_leave(node_module_t *node);
 
 /* --- waits.c --- */
 
-/* No turn ends any more: `status` for this process, and an error for the others. */
+/* No operation goes by the area any more: `status` for this process, and an error for the others.
+ */
 int node_fail(node_module_t *node, int status);
+/* What operations by the area end with since then; else OMPI_SUCCESS. */
+int node_failure(const node_module_t *node);
 
 /* What the job's memory and the PML offer; false: they are not there. */
 bool node_services_find(struct multilane_commons *commons);

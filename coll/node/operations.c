@@ -36,10 +36,10 @@ static __attribute__((noinline)) bool goes_below(node_module_t *node, enum multi
     return false;
 }
 
-/* Does the operation go by the area? `bytes`: what a process gives, or reads of the result, and
- * `root`: equal in all. An error in *status. */
-static inline bool goes_by_area(node_module_t *node, enum multilane_call call, int root,
-                                size_t bytes, int *status)
+/* Is the operation one that goes by the area? `bytes`: what a process gives, or reads of the
+ * result, and `root`: equal in all, so that all choose alike. An error in *status. */
+static inline bool is_for_area(node_module_t *node, enum multilane_call call, int root,
+                               size_t bytes, int *status)
 {
     *status = OMPI_SUCCESS;
     tsan_acquire(&node->entry); /* entry_enable */
@@ -54,6 +54,20 @@ static inline bool goes_by_area(node_module_t *node, enum multilane_call call, i
         return goes_below(node, call);
     atomic_fetch_add_explicit(&node_operations, 1, memory_order_relaxed);
     return true;
+}
+
+/* False where the area has failed: an error in *status. */
+static inline bool area_works(const node_module_t *node, int *status)
+{
+    *status = node_failure(node);
+    return OPAL_LIKELY(*status == OMPI_SUCCESS);
+}
+
+/* The same, and whether the area can still be used. */
+static inline bool goes_by_area(node_module_t *node, enum multilane_call call, int root,
+                                size_t bytes, int *status)
+{
+    return is_for_area(node, call, root, bytes, status) && area_works(node, status);
 }
 
 static void publish(node_module_t *node)
@@ -357,9 +371,10 @@ static int node_reduce(const void *from, void *to, compat_count count, ompi_data
     node_module_t *node = (node_module_t *) module;
     int status;
     bool goes =
-        goes_by_area(node, MULTILANE_REDUCE, root, packed_bytes((size_t) count, type), &status);
+        is_for_area(node, MULTILANE_REDUCE, root, packed_bytes((size_t) count, type), &status);
     struct elements elements = elements_of(node, type, op);
-    if (!goes || hinders(&node->entry, !elements.each, MULTILANE_OPERAND))
+    if (!goes || hinders(&node->entry, !elements.each, MULTILANE_OPERAND) ||
+        !area_works(node, &status))
         return BELOW(node, status, reduce, from, to, count, type, op, root);
     return reduce(node, &elements, (size_t) count, from, to, root);
 }
@@ -370,9 +385,10 @@ static int node_allreduce(const void *from, void *to, compat_count count, ompi_d
     node_module_t *node = (node_module_t *) module;
     int status;
     bool goes =
-        goes_by_area(node, MULTILANE_ALLREDUCE, 0, packed_bytes((size_t) count, type), &status);
+        is_for_area(node, MULTILANE_ALLREDUCE, 0, packed_bytes((size_t) count, type), &status);
     struct elements elements = elements_of(node, type, op);
-    if (!goes || hinders(&node->entry, !elements.each, MULTILANE_OPERAND))
+    if (!goes || hinders(&node->entry, !elements.each, MULTILANE_OPERAND) ||
+        !area_works(node, &status))
         return BELOW(node, status, allreduce, from, to, count, type, op);
     return reduce(node, &elements, (size_t) count, from, to, -1);
 }

@@ -56,8 +56,13 @@ struct area {
     /* Processes that may sleep until a turn goes on. Raised before the last look at what is waited
      * for, read after that was changed; both sequentially consistent. */
     _Alignas(AREA_ALIGN) _Atomic uint32_t sleepers;
-    _Atomic uint32_t failed; /* a process has ended, or the communicator is revoked: no turn ends */
-    _Atomic uint32_t left;   /* processes that use the area no more */
+    /* What the operations of all end with from now on: 0, or the error that came first. Written
+     * once, by the process that has it, which arrives at no turn any more; read in waits, and
+     * before an operation. So those that have not read it yet have the same turns, and what they
+     * read of each other is right. Relaxed: who reads it late waits for the others, and reads it
+     * there. */
+    _Atomic uint32_t failed;
+    _Atomic uint32_t left; /* processes that use the area no more */
     _Alignas(AREA_ALIGN) unsigned char shorts[TURN_SHORTS * AREA_ALIGN];
     unsigned char slots[];
 };

@@ -98,9 +98,24 @@ static int missing(const void *with)
     return -1;
 }
 
+/* What does not concern this process alone the others are told as it is. */
+static uint32_t told_as(int status)
+{
+    bool concerns_all = status == COMPAT_ERR_PROC_FAILED || status == COMPAT_ERR_REVOKED;
+    return (uint32_t) (concerns_all ? status : MPI_ERR_OTHER);
+}
+
+int node_failure(const node_module_t *node)
+{
+    return (int) atomic_load_explicit(&node->turns.area->failed, memory_order_relaxed);
+}
+
 int node_fail(node_module_t *node, int status)
 {
-    atomic_store_explicit(&node->turns.area->failed, 1, memory_order_seq_cst);
+    uint32_t none = OMPI_SUCCESS;
+    (void) atomic_compare_exchange_strong_explicit(&node->turns.area->failed, &none,
+                                                   told_as(status), memory_order_relaxed,
+                                                   memory_order_relaxed);
     for (uint32_t rank = 0; rank < node->turns.ranks; rank++)
         found.commons.wake(node->parts[rank]);
     return status;
@@ -132,8 +147,9 @@ static int look(const void *with)
 {
     const struct awaited *awaited = with;
     const node_module_t *node = awaited->node;
-    if (atomic_load_explicit(&node->turns.area->failed, memory_order_relaxed))
-        return COMPAT_ERR_PROC_FAILED;
+    int status = node_failure(node);
+    if (status != OMPI_SUCCESS)
+        return status;
     if (others_differ(awaited))
         return MPI_ERR_OTHER;
     for (uint32_t rank = 0; rank < node->turns.ranks; rank++)

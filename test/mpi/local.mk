@@ -33,6 +33,11 @@ test_mpi_collective_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_collective_LDFLAGS = $(mpi_link_flags)
 test_mpi_collective_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += test/mpi/no_memory
+test_mpi_no_memory_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_no_memory_LDFLAGS = $(mpi_link_flags)
+test_mpi_no_memory_LDADD = $(OMPI_LIBS) $(OPAL_LIBS)
+
 # Bits that are wrong on their way.
 check_PROGRAMS += test/mpi/verify
 test_mpi_verify_SOURCES = test/mpi/verify.c

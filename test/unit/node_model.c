@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Walks all orders in which processes may take the steps of their turns (coll/node/turn.h), over
  * all short sequences of operations: each reads what belongs to its turn, none waits for ever, and
- * who sleeps is woken. Stores come to memory at once here; that no store passes a later load
- * where it must not is what the orders stated in turn.h are for (test/unit/bell_model.c). */
+ * who sleeps is woken; also where a process fails in any of its waits, or before it arrives, after
+ * which it takes no part any more, and the others end when they look. Stores come to memory at once
+ * here; that no store passes a later load where it must not is what the orders stated in turn.h are
+ * for (test/unit/bell_model.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +43,7 @@ enum fault {
     WAKES_NONE,
     SLEEPS_UNSEEN,
     RANGES_TOO_SOON,
+    GOES_ON_AFTER_FAILURE,
     FAULTS
 };
 static const char *const faults[] = {"nothing",
@@ -48,16 +51,19 @@ static const char *const faults[] = {"nothing",
                                      "results written too soon",
                                      "sleepers that are not woken",
                                      "a sleep without a last look",
-                                     "ranges written to the result that is read"};
+                                     "ranges written to the result that is read",
+                                     "operations that go on after a failure"};
 
-/* The next step of a process, and of its wait: a look; another one once it counts as a sleeper; it
- * says that it sleeps; the last look. */
-enum step { ENTER, GIVE, ARRIVE, LAST, WAIT, READ, WAKE, DONE };
+/* The next step of a process, which BEGINs an operation by whether the area has failed, and of its
+ * wait: a look; another one once it counts as a sleeper; it says that it sleeps; the last look. */
+enum step { BEGIN, ENTER, GIVE, ARRIVE, LAST, WAIT, READ, WAKE, DONE };
 enum wait_step { LOOK, COUNTED, UNSEEN, ASLEEP, SLEEPING };
 
 struct process {
     struct turns turns; /* `area` null: the state has it */
     uint8_t step, wait, at, next;
+    uint8_t unused;  /* operations that have failed before they used their turn */
+    uint8_t arrived; /* at so many operations */
     bool is_last;
 };
 
@@ -72,10 +78,12 @@ struct state {
 
 static uint32_t ranks, turn_count;
 static bool looks; /* the processes, in place of counting */
+static bool fails; /* one of them, in any of its waits, or before it arrives */
 static enum operation operations[TURNS_MAX];
 static enum fault fault;
 static const char *failure;
-static uint64_t *visited, states;
+static uint64_t *visited, states; /* hashes; so many */
+static uint32_t *used;            /* where they are */
 static unsigned long long walked;
 
 static uint64_t hash_of(const struct state *state)
@@ -89,6 +97,12 @@ static uint64_t hash_of(const struct state *state)
     return hash ? hash : 1;
 }
 
+static void visited_clear(void)
+{
+    while (states > 0)
+        visited[used[--states]] = 0;
+}
+
 /* False: it was seen. */
 static bool visit(const struct state *state)
 {
@@ -97,11 +111,19 @@ static bool visit(const struct state *state)
         if (visited[at] == hash)
             return false;
         if (!visited[at]) {
+            if (states == VISITED_MAX / 2)
+                return false;
             visited[at] = hash;
-            states++;
-            return states < VISITED_MAX / 2;
+            used[states++] = (uint32_t) at;
+            return true;
         }
     }
+}
+
+/* The number of its operation: that of the turn, unless one has failed. */
+static uint32_t number_of(const struct process *process)
+{
+    return process->turns.turn + process->unused;
 }
 
 static uint32_t root_of(enum operation operation)
@@ -119,9 +141,9 @@ static bool is_in_ranges(enum operation operation)
     return operation == RANGES || operation == RANGES_END;
 }
 
-static uint32_t token(uint32_t turn, uint32_t rank)
+static uint32_t token(uint32_t number, uint32_t rank)
 {
-    return (turn + 1) << 8 | rank;
+    return (number + 1) << 8 | rank;
 }
 
 static void write_range(struct slot *slot, uint32_t range, uint32_t value)
@@ -167,7 +189,7 @@ static bool may_tell(struct turns *turns, const _Atomic uint32_t **word, uint32_
 
 static is_over_fn waits_for(const struct process *process, uint32_t me)
 {
-    enum operation operation = operations[process->turns.turn];
+    enum operation operation = operations[number_of(process)];
     bool is_root = root_of(operation) == me;
     if (process->step == ENTER) {
         if (is_bcast(operation))
@@ -193,14 +215,61 @@ static void wake_then(struct process *process, enum step next)
     process->step = fault != WAKES_NONE && turn_has_sleepers(&process->turns) ? WAKE : next;
 }
 
+/* The next one begins, or, of a long reduction, its next turn. */
+static void operation_begin(struct process *process)
+{
+    uint32_t number = number_of(process);
+    process->is_last = false;
+    process->at = process->wait = 0;
+    if (number == turn_count) {
+        process->step = DONE;
+        return;
+    }
+    bool goes_on = number > 0 && operations[number - 1] == RANGES;
+    process->step = goes_on || !fails ? ENTER : BEGIN;
+    process->turns.is_short = operations[number] == BCAST_SHORT;
+}
+
 static void turn_over(struct process *process)
 {
     process->turns.turn++;
-    process->is_last = false;
-    process->at = 0;
-    process->step = process->turns.turn == turn_count ? DONE : ENTER;
+    operation_begin(process);
+}
+
+static bool has_failed(const struct state *state)
+{
+    const struct area *area = (const struct area *) (const void *) state->area;
+    return atomic_load_explicit(&area->failed, memory_order_relaxed) != 0;
+}
+
+/* Its operation ends with an error. */
+static void fail_step(struct state *state, uint32_t me)
+{
+    struct process *process = &state->processes[me];
+    struct area *area = (struct area *) (void *) state->area;
+    if (process->wait != LOOK)
+        atomic_fetch_sub_explicit(&area->sleepers, 1, memory_order_seq_cst);
+    state->word[me] = state->seen[me] = 0;
+    atomic_store_explicit(&area->failed, 1, memory_order_relaxed);
+    memset(state->asleep, 0, sizeof(state->asleep));
+    process->wait = LOOK;
+    if (fault != GOES_ON_AFTER_FAILURE) {
+        process->step = DONE;
+        return;
+    }
     if (process->step == ENTER)
-        process->turns.is_short = operations[process->turns.turn] == BCAST_SHORT;
+        process->unused++;
+    else
+        process->turns.turn++;
+    operation_begin(process);
+}
+
+/* By itself where none has before; or as it looks what else there is, in a long wait. */
+static bool may_fail(const struct state *state, uint32_t me)
+{
+    const struct process *process = &state->processes[me];
+    return fails && (process->step == ENTER || process->step == WAIT) &&
+           (!has_failed(state) || process->wait != LOOK);
 }
 
 /* False: the process can do nothing now. */
@@ -255,18 +324,20 @@ static bool wait_step(struct state *state, uint32_t me, enum step next)
 
 static void give_step(struct process *process, uint32_t me)
 {
-    enum operation operation = operations[process->turns.turn];
+    uint32_t number = number_of(process);
+    enum operation operation = operations[number];
     if (is_bcast(operation) && root_of(operation) == me)
-        write_token(turn_result(&process->turns), token(process->turns.turn, me));
+        write_token(turn_result(&process->turns), token(number, me));
     else if (operation != BARRIER && operation != RANGES_END && !is_bcast(operation))
-        write_token(turn_slot(&process->turns, me), token(process->turns.turn, me));
+        write_token(turn_slot(&process->turns, me), token(number, me));
     process->step = ARRIVE;
 }
 
 static void last_step(struct process *process, uint32_t me)
 {
     struct turns *turns = &process->turns;
-    enum operation operation = operations[turns->turn];
+    uint32_t number = number_of(process);
+    enum operation operation = operations[number];
     bool tells = is_bcast(operation)
                      ? root_of(operation) == me
                      : process->is_last && operation != REDUCE && !is_in_ranges(operation);
@@ -275,9 +346,9 @@ static void last_step(struct process *process, uint32_t me)
         return;
     }
     if (operation == ALLREDUCE && process->at < ranks) {
-        expect_token(turn_slot(turns, process->at), token(turns->turn, process->at));
+        expect_token(turn_slot(turns, process->at), token(number, process->at));
         if (++process->at == ranks)
-            write_token(turn_result(turns), token(turns->turn, 0));
+            write_token(turn_result(turns), token(number, 0));
         return;
     }
     turn_publish(turns);
@@ -289,18 +360,18 @@ static void last_step(struct process *process, uint32_t me)
 static void ranges_step(struct process *process, uint32_t me)
 {
     struct turns *turns = &process->turns;
-    uint32_t turn = turns->turn;
-    bool is_first = turn == 0 || operations[turn - 1] != RANGES;
+    uint32_t number = number_of(process);
+    bool is_first = number == 0 || operations[number - 1] != RANGES;
     if (process->at++ == 0 && !is_first) {
         for (uint32_t rank = 0; rank < ranks; rank++)
-            expect_range(turn_result(turns), rank, token(turn - 1, rank));
+            expect_range(turn_result(turns), rank, token(number - 1, rank));
         return;
     }
-    if (operations[turn] == RANGES) {
+    if (operations[number] == RANGES) {
         for (uint32_t rank = 0; rank < ranks; rank++)
-            expect_token(turn_slot(turns, rank), token(turn, rank));
+            expect_token(turn_slot(turns, rank), token(number, rank));
         write_range(fault == RANGES_TOO_SOON ? turn_result(turns) : turn_result_next(turns), me,
-                    token(turn, me));
+                    token(number, me));
     }
     turn_over(process);
 }
@@ -308,7 +379,8 @@ static void ranges_step(struct process *process, uint32_t me)
 static void read_step(struct process *process, uint32_t me)
 {
     struct turns *turns = &process->turns;
-    enum operation operation = operations[turns->turn];
+    uint32_t number = number_of(process);
+    enum operation operation = operations[number];
     bool reads_all = operation == GATHER || (operation == REDUCE && root_of(operation) == me) ||
                      (operation == ALLREDUCE && looks);
     if (is_in_ranges(operation)) {
@@ -316,13 +388,22 @@ static void read_step(struct process *process, uint32_t me)
         return;
     }
     if (reads_all && process->at < ranks) {
-        expect_token(turn_slot(turns, process->at), token(turns->turn, process->at));
+        expect_token(turn_slot(turns, process->at), token(number, process->at));
         process->at++;
         return;
     }
     if (is_bcast(operation) || (operation == ALLREDUCE && !looks))
-        expect_token(turn_result(turns), token(turns->turn, root_of(operation)));
+        expect_token(turn_result(turns), token(number, root_of(operation)));
     turn_over(process);
+}
+
+/* Who leaves a barrier finds that all have come to it. */
+static void expect_all(const struct state *state, uint32_t me)
+{
+    uint32_t number = number_of(&state->processes[me]);
+    for (uint32_t rank = 0; operations[number] == BARRIER && rank < ranks; rank++)
+        if (state->processes[rank].arrived <= number)
+            failure = "a process leaves a barrier to which another has not come";
 }
 
 /* False: it can take none now. */
@@ -332,6 +413,9 @@ static bool take_step(struct state *state, uint32_t me)
     process->turns.area = (struct area *) (void *) state->area;
     bool moved = true;
     switch ((enum step) process->step) {
+    case BEGIN:
+        process->step = has_failed(state) && fault != GOES_ON_AFTER_FAILURE ? DONE : ENTER;
+        break;
     case ENTER:
         moved = wait_step(state, me, GIVE);
         break;
@@ -340,6 +424,7 @@ static bool take_step(struct state *state, uint32_t me)
         break;
     case ARRIVE:
         process->is_last = turn_arrive(&process->turns, me);
+        process->arrived = (uint8_t) (number_of(process) + 1);
         if (process->is_last || looks)
             wake_then(process, LAST);
         else
@@ -355,6 +440,7 @@ static bool take_step(struct state *state, uint32_t me)
             process->at = 0;
         break;
     case READ:
+        expect_all(state, me);
         read_step(process, me);
         break;
     case WAKE:
@@ -378,10 +464,16 @@ static void walk(const struct state *state)
     for (uint32_t me = 0; me < ranks; me++) {
         struct state next = *state;
         all_done = all_done && state->processes[me].step == DONE;
-        if (!take_step(&next, me))
-            continue;
-        any = true;
-        walk(&next);
+        if (take_step(&next, me)) {
+            any = true;
+            walk(&next);
+        }
+        if (may_fail(state, me)) {
+            next = *state;
+            fail_step(&next, me);
+            any = any || has_failed(state);
+            walk(&next);
+        }
     }
     if (!any && !all_done)
         failure = "a process waits for ever";
@@ -400,8 +492,6 @@ static void sequence_walk(void)
     ranges_end();
     struct state *first = aligned_alloc(AREA_ALIGN, sizeof(*first));
     memset(first, 0, sizeof(*first));
-    memset(visited, 0, VISITED_MAX * sizeof(*visited));
-    states = 0;
     for (uint32_t rank = 0; rank < ranks; rank++)
         first->processes[rank].turns = (struct turns){.ranks = ranks,
                                                       .slot_bytes = SLOT,
@@ -412,6 +502,7 @@ static void sequence_walk(void)
     if (states >= VISITED_MAX / 2)
         failure = "too many states";
     walked += states;
+    visited_clear();
     free(first);
 }
 
@@ -459,6 +550,7 @@ static void ranges_then_same_walk(uint32_t of_ranks, uint32_t turns)
 static void walk_all(bool by_looks)
 {
     looks = by_looks;
+    fails = fault == GOES_ON_AFTER_FAILURE;
     all_walk(2, 3);
     if (!failure)
         ranges_then_same_walk(2, 6);
@@ -466,6 +558,11 @@ static void walk_all(bool by_looks)
         same_walk(2, 8);
     if (!failure)
         same_walk(3, 3);
+    fails = true;
+    if (!failure && fault == NO_FAULT)
+        all_walk(2, 3);
+    if (!failure && fault == NO_FAULT)
+        same_walk(3, 2);
 }
 
 /* By counting, or by looking; where there is none, none is found. */
@@ -486,11 +583,13 @@ int main(void)
         printf("left out: another build walks it\n");
         return 77;
     }
-    visited = malloc(VISITED_MAX * sizeof(*visited));
+    visited = calloc(VISITED_MAX, sizeof(*visited));
+    used = calloc(VISITED_MAX / 2, sizeof(*used));
     for (fault = NO_FAULT; fault < FAULTS; fault++) {
         if (!fault_is_found(false) || !fault_is_found(true))
             return 1;
     }
     free(visited);
+    free(used);
     return 0;
 }

@@ -61,6 +61,13 @@ collective_runs() {
                 2 $collective -- collective $seed 10 --differ 20000 $pair
         done
     done
+    # An allocation fails in one process. A sanitizer has an allocator of its own.
+    local elements
+    for elements in 65536 262144; do
+        [ -n "$sanitizer" ] || mpi collective.no-memory.$elements 3 $collective --mca coll_node_bytes_max 4000000 \
+            -- no_memory image $elements
+    done
+    [ -n "$sanitizer" ] || mpi_fails collective.no-memory.module 'no memory for a communicator' 3 $collective -- no_memory module
 }
 collective_runs
 
