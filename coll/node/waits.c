@@ -27,25 +27,16 @@ static void found_set(const struct multilane_service *service,
     OPAL_THREAD_UNLOCK(&found.lock);
 }
 
-static const struct multilane_service *service_find(void)
-{
-    const struct multilane_service *service = dlsym(RTLD_DEFAULT, MULTILANE_SERVICE_SYMBOL);
-    return service && service->version == MULTILANE_SERVICE_VERSION &&
-                   service->struct_bytes >= sizeof(*service)
-               ? service
-               : NULL;
-}
-
 struct multilane_calls *node_calls(void)
 {
-    const struct multilane_service *service = service_find();
+    const struct multilane_service *service = multilane_service_find();
     return service ? service->calls() : NULL;
 }
 
 bool node_services_find(struct multilane_commons *commons)
 {
     const struct multilane_extension *lane = dlsym(RTLD_DEFAULT, SHM_EXTENSION);
-    const struct multilane_service *service = service_find();
+    const struct multilane_service *service = multilane_service_find();
     if (!lane || lane->version != MULTILANE_EXTENSION_VERSION ||
         lane->struct_bytes < sizeof(*lane) || !service || !lane->commons(commons))
         return false;
@@ -55,7 +46,7 @@ bool node_services_find(struct multilane_commons *commons)
 
 bool node_records(void)
 {
-    const struct multilane_service *service = service_find();
+    const struct multilane_service *service = multilane_service_find();
     return service && service->records();
 }
 

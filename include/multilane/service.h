@@ -3,8 +3,10 @@
 #ifndef MULTILANE_SERVICE_H
 #define MULTILANE_SERVICE_H
 
+#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct ompi_communicator_t;
@@ -106,6 +108,20 @@ struct multilane_service {
     int (*wait)(const struct multilane_wait *wait);
     /* Where a job that begins counts its operations. Null: nothing wants to know. */
     struct multilane_calls *(*calls)(void);
+    /* Meets the process of a rank, as its first message would: what a BTL loses on its way there
+     * goes by another lane from then on. */
+    void (*contact)(struct ompi_communicator_t *comm, int rank);
 };
+
+/* Null: the PML is not there, or is another version. */
+static inline const struct multilane_service *multilane_service_find(void)
+{
+    const struct multilane_service *service =
+        (const struct multilane_service *) dlsym(RTLD_DEFAULT, MULTILANE_SERVICE_SYMBOL);
+    return service && service->version == MULTILANE_SERVICE_VERSION &&
+                   service->struct_bytes >= sizeof(*service)
+               ? service
+               : NULL;
+}
 
 #endif

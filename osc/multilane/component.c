@@ -11,6 +11,7 @@
 #include "common/compat/named.h"
 #include "common/compat/pml.h"
 #include "common/compat/version.h"
+#include "multilane/service.h"
 #include "opal/util/output.h"
 
 extern ompi_osc_base_component_t mca_osc_multilane_component;
@@ -40,11 +41,11 @@ static int component_query(struct ompi_win_t *window, void **base, size_t bytes,
 static void others_contact(const ompi_osc_base_component_t *chosen, ompi_communicator_t *comm)
 {
     bool is_rdma = strcmp(chosen->osc_version.mca_component_name, "rdma") == 0;
-    int came;
+    const struct multilane_service *service = multilane_service_find();
 
-    for (int rank = 0; is_rdma && rank < ompi_comm_size(comm); rank++)
+    for (int rank = 0; is_rdma && service && rank < ompi_comm_size(comm); rank++)
         if (!OPAL_PROC_ON_LOCAL_NODE(ompi_comm_peer_lookup(comm, rank)->super.proc_flags))
-            (void) MCA_PML_CALL(iprobe(rank, 0, comm, &came, MPI_STATUS_IGNORE));
+            service->contact(comm, rank);
 }
 
 /* As Open MPI does it, among all others; but osc/monitoring would choose this one again. */

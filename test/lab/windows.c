@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One-sided operations while lanes come and go, every byte checked: windows SECONDS. Each round
- * each rank puts to, gets from and adds to the next one, between fences and under locks. Says how
- * many rounds there were, and how long the slowest took. */
+/* One-sided operations while lanes come and go, every byte checked: windows SECONDS [strangers].
+ * Each round each rank puts to, gets from and adds to the next one, between fences and under locks;
+ * or, of eight, puts to and gets from one with which no messages are exchanged. Says how many
+ * rounds there were, and how long the slowest took. */
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -61,6 +63,22 @@ static long locks(MPI_Win window, int *last)
     return wrong;
 }
 
+/* No step of Open MPI's trees and exchanges of eight leads from a rank to this one. */
+static long with_stranger(MPI_Win window, int round, int count)
+{
+    int stranger = rank ^ 5;
+
+    for (int i = 0; i < count; i++)
+        given[i] = value_of(rank, round, i);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, stranger, 0, window);
+    MPI_Put(given, count, MPI_INT, stranger, AT_PUT, count, MPI_INT, window);
+    MPI_Win_unlock(stranger, window);
+    MPI_Win_lock(MPI_LOCK_SHARED, stranger, 0, window);
+    MPI_Get(got, count, MPI_INT, stranger, AT_PUT, count, MPI_INT, window);
+    MPI_Win_unlock(stranger, window);
+    return wrong_in(got, count, rank, round);
+}
+
 static long sums(MPI_Win window, int rounds)
 {
     long wrong = 0;
@@ -72,7 +90,7 @@ static long sums(MPI_Win window, int rounds)
     return wrong;
 }
 
-static int rounds_run(MPI_Win window, double seconds, long *wrong, double *slowest)
+static int rounds_run(MPI_Win window, double seconds, bool strangers, long *wrong, double *slowest)
 {
     double begin = MPI_Wtime();
     int round = 0, last = -1;
@@ -80,8 +98,8 @@ static int rounds_run(MPI_Win window, double seconds, long *wrong, double *slowe
     for (int more = 1; more; round++) {
         double before = MPI_Wtime();
 
-        *wrong += fences(window, round, counts[round % 3]);
-        *wrong += locks(window, &last);
+        *wrong += strangers ? with_stranger(window, round, counts[round % 3])
+                            : fences(window, round, counts[round % 3]) + locks(window, &last);
         if (MPI_Wtime() - before > *slowest)
             *slowest = MPI_Wtime() - before;
         more = MPI_Wtime() - begin < seconds;
@@ -90,7 +108,7 @@ static int rounds_run(MPI_Win window, double seconds, long *wrong, double *slowe
             printf("windows begin\n"), fflush(stdout);
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    *wrong += sums(window, round);
+    *wrong += strangers ? 0 : sums(window, round);
     return round;
 }
 
@@ -106,7 +124,7 @@ int main(int argc, char **argv)
     /* Not allocated by MPI: within a node that would go by shared memory. */
     MPI_Win_create(base, WINDOW_INTS * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD,
                    &window);
-    int rounds = rounds_run(window, argc > 1 ? atof(argv[1]) : 1, &wrong, &slowest);
+    int rounds = rounds_run(window, argc > 1 ? atof(argv[1]) : 1, argc > 2, &wrong, &slowest);
     MPI_Reduce(&slowest, &slowest_of_all, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Reduce(&wrong, &all_wrong, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank == 0)

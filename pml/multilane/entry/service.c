@@ -69,6 +69,12 @@ static struct multilane_calls *calls_begin(void)
     return calls;
 }
 
+static void service_contact(ompi_communicator_t *comm, int rank)
+{
+    if (comm->c_pml_comm)
+        (void) comm_peer(comm->c_pml_comm, rank);
+}
+
 extern const struct multilane_service MULTILANE_SERVICE_NAME;
 __attribute__((visibility("default"))) const struct multilane_service MULTILANE_SERVICE_NAME = {
     .version = MULTILANE_SERVICE_VERSION,
@@ -77,6 +83,7 @@ __attribute__((visibility("default"))) const struct multilane_service MULTILANE_
     .records = recording_is_on,
     .wait = service_wait,
     .calls = calls_begin,
+    .contact = service_contact,
 };
 
 /* --- Open MPI's waits ---------------------------------------------------------------------------

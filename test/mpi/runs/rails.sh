@@ -348,6 +348,15 @@ rails_windows() { # RATES EVENT...
     printf '%s\n' "$output"
     grep -q ', 0 wrong' <<<"$output"
 }
+# Toward a process with which no message was exchanged before (osc/rdma). btl_sock_lost_s is 60. 20 s.
+rails_windows_of_strangers() {
+    local output
+    # shellcheck disable=SC2086
+    output=$(rails_run 8 800,800 --hosts 4 --begin 'windows begin' --at 0.5:cut:0 -- --host a:2,b:2,c:2,d:2 --bind-to none \
+        --mca mpi_yield_when_idle 1 $sock $no_osc_ucx -- "$build/test/lab/windows" 2 strangers 2>&1) || { printf '%s\n' "$output"; return 1; }
+    printf '%s\n' "$output"
+    awk '/, 0 wrong/ { slowest = $(NF - 1) } END { exit !(slowest > 0 && slowest < 20000) }' <<<"$output"
+}
 rails_others() { # EVENT
     # shellcheck disable=SC2086
     rails_run 2 800,800 "$@" -- $one_each --bind-to none $sock -- "$build/test/lab/others" 3
@@ -356,6 +365,7 @@ if [ "$series" = 4.1 ]; then no_osc_ucx="--mca osc ^ucx"; else no_osc_ucx=; fi
 beside check "${prefix}rails.windows.only-rail" rails_windows 800 --at 0.5:silence:0 --at 2:repair:0
 beside check "${prefix}rails.windows.cut" rails_windows 800,800 --at 0.5:cut:0
 beside check "${prefix}rails.windows.silent" rails_windows 800,800 --at 0.5:silence:0 --at 2:repair:0
+[ "$series" = 4.1 ] || beside check "${prefix}rails.windows.strangers" rails_windows_of_strangers
 beside check "${prefix}rails.others.silent" rails_others --begin 'others begin' --at 0.5:silence:0
 beside check "${prefix}rails.others.comes-back" rails_others --begin 'others begin' --at 0.5:cut:0 --at 1.5:repair:0
 beside check "${prefix}rails.others.leads-nowhere" rails_others --at 0:silence:0
