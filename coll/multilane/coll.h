@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "common/compat/coll.h"
+#include "common/compat/pml.h"
 
 /* --- what of a buffer an operation uses --- */
 
@@ -44,17 +45,20 @@ struct transfer {
 };
 
 /* Starts them; an error: none is under way. */
-int transfer_start(struct transfer *transfer, ompi_communicator_t *comm,
-                   const struct blocks *blocks, const char *from, char *to);
+int transfer_start(struct transfer *transfer, ompi_communicator_t *comm, const struct block *blocks,
+                   size_t count, const char *from, char *to);
 /* Have all ended? Then *status is the first error, and the transfer is empty. */
 bool transfer_test(struct transfer *transfer, int *status);
 int transfer_wait(struct transfer *transfer);
 
 struct buffer {
     char *at; /* the program's */
-    struct blocks blocks;
-    void *allocated; /* null: host memory, which has no image */
-    char *image;     /* what stands for `at` */
+    /* What it has of an image: null where it is host memory, or is not used. The blocks are as they
+     * were when the operation was called: Open MPI's Fortran frees arrays of types, and of counts
+     * that it converts, when that call returns. */
+    struct block *blocks;
+    size_t count;
+    char *image; /* what stands for `at` */
 };
 
 struct staging {
@@ -69,7 +73,7 @@ int staging_make(struct staging *staging, ompi_communicator_t *comm, const void 
                  struct blocks sent, void **receive, struct blocks received, bool keeps);
 static inline bool staging_is_used(const struct staging *staging)
 {
-    return staging->sent.allocated || staging->received.allocated;
+    return staging->sent.blocks || staging->received.blocks;
 }
 /* Copies to the images what the operation reads. */
 int staging_fill(struct staging *staging);

@@ -61,7 +61,7 @@ static bool request_advance(coll_request_t *request)
     int status;
 
     if (!request->is_copying) {
-        if (!REQUEST_COMPLETE(request->inner))
+        if (!request_is_complete(request->inner))
             return false;
         status = request->inner->req_status.MPI_ERROR;
         if (request->super.super.req_persistent)
@@ -128,7 +128,7 @@ static void request_activate(coll_request_t *request)
 
     base->req_complete = REQUEST_PENDING;
     base->req_state = OMPI_REQUEST_ACTIVE;
-    base->req_status.MPI_ERROR = MPI_SUCCESS;
+    base->req_status = (ompi_status_public_t){.MPI_ERROR = MPI_SUCCESS};
     request->is_copying = false;
 }
 
@@ -160,12 +160,10 @@ static coll_request_t *request_new(struct staging *staging, ompi_request_t *inne
     OMPI_REQUEST_INIT(base, persistent);
     memset(&request->super.data, 0, sizeof(request->super.data));
     base->req_type = OMPI_REQUEST_COLL;
-    base->req_status._cancelled = 0;
     base->req_mpi_object.comm = staging->comm;
     base->req_start = request_start;
     base->req_free = request_free;
     base->req_cancel = request_cancel;
-    base->req_status._ucount = 0;
     OBJ_RETAIN(staging->comm); /* the program may free it while the operation is under way */
     request->staging = *staging;
     request->inner = inner;

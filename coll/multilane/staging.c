@@ -25,14 +25,17 @@ static int buffer_look(struct buffer *buffer, const void *at, struct blocks bloc
 {
     ptrdiff_t start, end;
 
-    *buffer = (struct buffer){.at = (char *) at, .blocks = blocks};
+    *buffer = (struct buffer){.at = (char *) at, .count = blocks.count};
     if (at == MPI_IN_PLACE || !blocks_span(&blocks, &start, &end) ||
         !is_of_device(buffer->at + start))
         return OMPI_SUCCESS;
-    buffer->allocated = malloc((size_t) (end - start) + 2 * ALIGNMENT);
-    if (!buffer->allocated)
+    buffer->blocks =
+        malloc(blocks.count * sizeof(*buffer->blocks) + (size_t) (end - start) + 2 * ALIGNMENT);
+    if (!buffer->blocks)
         return OMPI_ERR_OUT_OF_RESOURCE;
-    uintptr_t first = (uintptr_t) buffer->allocated;
+    for (size_t i = 0; i < blocks.count; i++)
+        buffer->blocks[i] = blocks_get(&blocks, i);
+    uintptr_t first = (uintptr_t) (buffer->blocks + blocks.count);
     first += ((uintptr_t) (buffer->at + start) - first) % ALIGNMENT;
     buffer->image = (char *) (first - (uintptr_t) start);
     if (buffer->image == other)
@@ -45,9 +48,9 @@ int staging_make(struct staging *staging, ompi_communicator_t *comm, const void 
 {
     staging->comm = comm;
     staging->keeps = keeps || *send == MPI_IN_PLACE;
-    staging->received.allocated = NULL;
+    staging->received.blocks = NULL;
     int status = buffer_look(&staging->sent, *send, sent, *receive);
-    if (staging->sent.allocated)
+    if (staging->sent.blocks)
         *send = staging->sent.image;
     if (status == OMPI_SUCCESS)
         status = buffer_look(&staging->received, *receive, received, *send);
@@ -55,7 +58,7 @@ int staging_make(struct staging *staging, ompi_communicator_t *comm, const void 
         staging_free(staging);
         return status;
     }
-    if (staging->received.allocated)
+    if (staging->received.blocks)
         *receive = staging->received.image;
     return OMPI_SUCCESS;
 }
@@ -69,8 +72,8 @@ static ompi_communicator_t *comm_of_self(const struct staging *staging)
 static int buffer_fill(struct staging *staging, struct buffer *buffer)
 {
     struct transfer transfer;
-    int status = transfer_start(&transfer, comm_of_self(staging), &buffer->blocks, buffer->at,
-                                buffer->image);
+    int status = transfer_start(&transfer, comm_of_self(staging), buffer->blocks, buffer->count,
+                                buffer->at, buffer->image);
 
     return status == OMPI_SUCCESS ? transfer_wait(&transfer) : status;
 }
@@ -79,9 +82,9 @@ int staging_fill(struct staging *staging)
 {
     int status = OMPI_SUCCESS;
 
-    if (staging->sent.allocated)
+    if (staging->sent.blocks)
         status = buffer_fill(staging, &staging->sent);
-    if (status == OMPI_SUCCESS && staging->received.allocated && staging->keeps)
+    if (status == OMPI_SUCCESS && staging->received.blocks && staging->keeps)
         status = buffer_fill(staging, &staging->received);
     return status;
 }
@@ -91,17 +94,17 @@ int staging_empty(struct staging *staging, struct transfer *transfer)
     struct buffer *buffer = &staging->received;
 
     *transfer = (struct transfer){0};
-    if (!buffer->allocated)
+    if (!buffer->blocks)
         return OMPI_SUCCESS;
-    return transfer_start(transfer, comm_of_self(staging), &buffer->blocks, buffer->image,
-                          buffer->at);
+    return transfer_start(transfer, comm_of_self(staging), buffer->blocks, buffer->count,
+                          buffer->image, buffer->at);
 }
 
 void staging_free(struct staging *staging)
 {
-    free(staging->sent.allocated);
-    free(staging->received.allocated);
-    staging->sent.allocated = staging->received.allocated = NULL;
+    free(staging->sent.blocks);
+    free(staging->received.blocks);
+    staging->sent.blocks = staging->received.blocks = NULL;
 }
 
 int staging_end(struct staging *staging, int status)

@@ -36,21 +36,19 @@ static int block_move(ompi_communicator_t *comm, const struct block *block, cons
     return status;
 }
 
-int transfer_start(struct transfer *transfer, ompi_communicator_t *comm,
-                   const struct blocks *blocks, const char *from, char *to)
+int transfer_start(struct transfer *transfer, ompi_communicator_t *comm, const struct block *blocks,
+                   size_t count, const char *from, char *to)
 {
     int status = OMPI_SUCCESS;
 
     transfer->count = 0;
-    transfer->requests = calloc(2 * blocks->count, sizeof(*transfer->requests));
+    transfer->requests = calloc(2 * count, sizeof(*transfer->requests));
     if (!transfer->requests)
         return OMPI_ERR_OUT_OF_RESOURCE;
-    for (size_t i = 0; i < blocks->count && status == OMPI_SUCCESS; i++) {
-        struct block block = blocks_get(blocks, i);
-
-        if (block.elements == 0)
+    for (size_t i = 0; i < count && status == OMPI_SUCCESS; i++) {
+        if (blocks[i].elements == 0)
             continue;
-        status = block_move(comm, &block, from, to, &transfer->requests[transfer->count]);
+        status = block_move(comm, &blocks[i], from, to, &transfer->requests[transfer->count]);
         if (status == OMPI_SUCCESS)
             transfer->count += 2;
     }
@@ -71,10 +69,10 @@ bool transfer_test(struct transfer *transfer, int *status)
     for (size_t i = 0; i < transfer->count; i++) {
         ompi_request_t *request = transfer->requests[i];
 
-        if (REQUEST_COMPLETE(request))
+        if (request_is_complete(request))
             continue;
         /* A send that failed before anything left is a receive that nothing will come for. */
-        if (i % 2 && REQUEST_COMPLETE(transfer->requests[i - 1]) &&
+        if (i % 2 && request_is_complete(transfer->requests[i - 1]) &&
             transfer->requests[i - 1]->req_status.MPI_ERROR != MPI_SUCCESS)
             ompi_request_cancel(request);
         return false;

@@ -230,6 +230,13 @@ static inline bool compat_mpi_is_of_sessions(void)
            ompi_mpi_state == OMPI_MPI_STATE_FINALIZE_COMPLETED;
 }
 
+/* Acquire, against ompi_request_complete: its status is there as well, which Open MPI's
+ * REQUEST_COMPLETE does not say up to 5.0. A builtin: the member is Open MPI's, and not _Atomic. */
+static inline bool request_is_complete(const ompi_request_t *request)
+{
+    return __atomic_load_n(&request->req_complete, __ATOMIC_ACQUIRE) == REQUEST_COMPLETED;
+}
+
 /* In MPI_Finalize? */
 static inline bool compat_mpi_is_finalizing(void)
 {

@@ -107,9 +107,21 @@ static void round_set(MPI_Comm comm, int count, MPI_Datatype type)
         now.addresses[i] = now.displs[i] * extent;
         now.bytes[i] = (int) now.addresses[i];
         now.same[i] = count;
-        now.types[i] = type;
     }
     now.size = (size_t) (step * (MOST_RANKS + 3)) * (size_t) extent;
+}
+
+static void types_set(void)
+{
+    for (int i = 0; i < MOST_RANKS; i++)
+        now.types[i] = now.type;
+}
+
+/* As Open MPI's Fortran does when a call has returned. It reads types itself that are derived. */
+static void types_spoil(void)
+{
+    if (now.type == MPI_INT)
+        memset(now.types, 0xa5, sizeof(now.types));
 }
 
 /* --- the operations --- */
@@ -128,9 +140,11 @@ static const char *const mode_names[] = {"blocking", "nonblocking", "persistent"
             return MPI_##name(ARGUMENTS arguments, now.comm);                                      \
         if (mode == NONBLOCKING) {                                                                 \
             error = MPI_##nonblocking(ARGUMENTS arguments, now.comm, &request);                    \
+            types_spoil();                                                                         \
             return error ? error : MPI_Wait(&request, MPI_STATUS_IGNORE);                          \
         }                                                                                          \
         error = PERSISTENT(name)(ARGUMENTS arguments, now.comm, MPI_INFO_NULL, &request);          \
+        types_spoil();                                                                             \
         for (int i = 0; i < 2 && !error; i++) {                                                    \
             error = MPI_Start(&request);                                                           \
             error = error ? error : MPI_Wait(&request, MPI_STATUS_IGNORE);                         \
@@ -252,6 +266,7 @@ static int call_on(const struct operation *operation, enum mode mode, int device
     bool is_place_received = operation->place == RECEIVED_AT_ROOT && now.is_root;
     if (filling.is_wanted)
         heap_fill();
+    types_set();
     int error = operation->call(mode, in_place && is_place_sent ? MPI_IN_PLACE : sbuf,
                                 in_place && is_place_received ? MPI_IN_PLACE : rbuf);
     if (devices & 1)

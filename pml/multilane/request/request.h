@@ -172,13 +172,6 @@ static inline void request_complete(ompi_request_t *request)
     waiting_completed();
 }
 
-/* Acquire, against request_complete. The one builtin of the PML: the member is Open MPI's, and
- * not _Atomic. */
-static inline bool request_is_complete(const ompi_request_t *request)
-{
-    return __atomic_load_n(&request->req_complete, __ATOMIC_ACQUIRE) == REQUEST_COMPLETED;
-}
-
 /* Polls `lane` (or null) a few times, until something arrives. */
 void request_look(struct lane *lane);
 
