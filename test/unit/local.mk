@@ -160,6 +160,7 @@ test_unit_pml_rma_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_rma_LDADD = $(pml_ldadd)
 test_unit_pml_scale_SOURCES = test/unit/pml_scale.c test/unit/lanes_standin.c
 test_unit_pml_scale_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_scale_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=comm_name_of
 test_unit_pml_scale_LDADD = $(pml_ldadd)
 test_unit_pml_send_SOURCES = test/unit/pml_send.c test/unit/lanes_standin.c test/unit/progress_standin.c
 test_unit_pml_send_CPPFLAGS = $(PML_TEST_CPPFLAGS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a job of a million ranks costs one process: of communicators that are not used, of the peers
- * that are met, and of a walk over all ranks (doc/scale.md). */
+/* What a job of a million ranks costs one process: of communicators that are not used or are freed,
+ * of the peers that are met, and of a walk over all ranks (doc/scale.md). */
 #include "check.h"
 
 #include <malloc.h>
@@ -79,6 +79,31 @@ static void comm_cost(void)
     CHECK(there <= UNUSED_COMM_MAX || !allocator_is_libc(), "%zu bytes", there);
 }
 
+static size_t names; /* of processes, looked up */
+
+opal_process_name_t __wrap_comm_name_of(const struct mca_pml_comm_t *comm, uint32_t rank);
+opal_process_name_t __wrap_comm_name_of(const struct mca_pml_comm_t *comm, uint32_t rank)
+{
+    (void) comm;
+    names++;
+    return (opal_process_name_t){.jobid = multilane.me.jobid, .vpid = rank};
+}
+
+/* Once a process of another job was met: one that has none does not ask of the others' ranks. */
+static void free_cost(void)
+{
+    static ompi_group_t group = {.grp_proc_count = 2};
+    static ompi_communicator_t ompi;
+    static struct peer other = {.is_of_other_job = true};
+
+    comm_forge(&ompi, &group, 11);
+    multilane.other_job_peers = &other;
+    names = 0;
+    module_del_comm(&ompi);
+    multilane.other_job_peers = NULL;
+    CHECK(names <= 2, "%zu names", names);
+}
+
 static void peers_cost(ompi_proc_t *process)
 {
     double before = heap_bytes();
@@ -120,6 +145,7 @@ int main(void)
     multilane.local_peers = calloc(RANKS, sizeof(*multilane.local_peers));
 
     comm_cost();
+    free_cost();
     peers_cost(process);
     walk_cost();
     return check_end();

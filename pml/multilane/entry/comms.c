@@ -54,13 +54,28 @@ static void comm_drop_unexpected(struct mca_pml_comm_t *comm)
     }
 }
 
+/* The process of a rank, where it is of another job and was met; else null. */
+static struct peer *peer_of_other_job(const struct mca_pml_comm_t *comm, uint32_t rank)
+{
+    struct peer *peer = peer_find(comm_name_of(comm, rank));
+    return peer && peer->is_of_other_job ? peer : NULL;
+}
+
+static bool has_other_job(const struct mca_pml_comm_t *comm)
+{
+    uint32_t rank = 0;
+    while (rank < comm->size && !peer_of_other_job(comm, rank))
+        rank++;
+    return rank < comm->size;
+}
+
 /* Marks which processes of other jobs are in the communicator, with the number of this search. */
 static void members_mark(const struct mca_pml_comm_t *comm, uint32_t search)
 {
     for (uint32_t rank = 0; rank < comm->size; rank++) {
-        struct peer *peer = peer_find(comm_name_of(comm, rank));
+        struct peer *peer = peer_of_other_job(comm, rank);
         /* Relaxed: a later search of another thread marks the same. */
-        if (peer && peer->is_of_other_job &&
+        if (peer &&
             (int32_t) (search - atomic_load_explicit(&peer->found_by, memory_order_relaxed)) > 0)
             atomic_store_explicit(&peer->found_by, search, memory_order_relaxed);
     }
@@ -72,7 +87,8 @@ static void members_mark(const struct mca_pml_comm_t *comm, uint32_t search)
 static void comm_part(const struct mca_pml_comm_t *comm)
 {
     static _Atomic uint32_t searches;
-    if (!atomic_load_explicit(&multilane.other_job_peers, memory_order_relaxed))
+    if (!atomic_load_explicit(&multilane.other_job_peers, memory_order_relaxed) ||
+        !has_other_job(comm))
         return;
     uint32_t search = atomic_fetch_add_explicit(&searches, 1, memory_order_relaxed) + 1;
     multilane_lock();
@@ -80,8 +96,8 @@ static void comm_part(const struct mca_pml_comm_t *comm)
         members_mark(other, search);
     multilane_unlock();
     for (uint32_t rank = 0; rank < comm->size; rank++) {
-        struct peer *peer = peer_find(comm_name_of(comm, rank));
-        if (peer && peer->is_of_other_job &&
+        struct peer *peer = peer_of_other_job(comm, rank);
+        if (peer &&
             (int32_t) (atomic_load_explicit(&peer->found_by, memory_order_relaxed) - search) < 0)
             credit_end(peer);
     }
