@@ -95,6 +95,12 @@ static struct own_area *own_area_new(const struct multilane_commons *commons, si
     return own;
 }
 
+/* A number that this result never has: 0 would say that that of turn 2^32 - 1 is there. */
+static void result_clear(unsigned char *at)
+{
+    ((struct slot *) (void *) at)->number = 1;
+}
+
 static void own_area_begin(struct own_area *own, uint32_t ranks, uint32_t slot_bytes)
 {
     own->ranks = ranks;
@@ -102,6 +108,8 @@ static void own_area_begin(struct own_area *own, uint32_t ranks, uint32_t slot_b
     memset(own->area, 0, sizeof(*own->area));
     for (size_t i = 0; i < area_slots(ranks); i++)
         memset(own->area->slots + i * slot_stride(slot_bytes), 0, SLOT_HEAD_BYTES);
+    result_clear(own->area->slots + (TURN_RESULTS - 1) * slot_stride(slot_bytes));
+    result_clear(own->area->shorts + (TURN_SHORTS - 1) * (size_t) AREA_ALIGN);
 }
 
 /* By rank 0: at most half of what is left, for there may be more communicators. Null: there is no

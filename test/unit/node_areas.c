@@ -168,7 +168,8 @@ static void area_fits(uint32_t ranks)
               turns->slot_bytes + SLOT_HEAD_BYTES <= turns->slot_stride && turns->slot_bytes > 0,
           "%u ranks: slots of %u bytes", ranks, turns->slot_bytes);
     for (size_t i = 0; i < slots; i++)
-        CHECK(turn_slot_at(turns, i)->number == 0, "slot %zu of %u ranks", i, ranks);
+        CHECK(turn_slot_at(turns, i)->number == (i == TURN_RESULTS - 1), "slot %zu of %u ranks", i,
+              ranks);
     CHECK(node.bytes_max >= lesser(node_bytes_max, turns->slot_bytes) &&
               node.bytes_max <= node_bytes_max && gathers == 1,
           "%u ranks", ranks);
@@ -241,6 +242,24 @@ static void numbers_go_round(void)
             CHECK(turn_all_arrived(turns, turns->turn, &word, &seen), "turn %u: it is",
                   turns->turn);
     }
+    leave(&node);
+}
+
+/* Nor is the first result of a kind there before it is told, in whatever turn. */
+static void no_result_is_there(void)
+{
+    node_module_t node = node_of(4);
+    struct turns *turns = &node.turns;
+    const _Atomic uint32_t *word;
+    uint32_t seen;
+    CHECK(area_obtain(&node) == OMPI_SUCCESS && turns->area, "an area");
+    for (int is_short = 0; is_short < 2; is_short++)
+        for (uint32_t at = 0; at < 4 * TURN_SHORTS; at++) {
+            turns->is_short = is_short;
+            turns->turn = UINT32_MAX - 2 * TURN_SHORTS + at;
+            CHECK(!turn_has_result(turns, &word, &seen), "turn %u, short: %d", turns->turn,
+                  is_short);
+        }
     leave(&node);
 }
 
@@ -422,6 +441,7 @@ int main(void)
     none_for(4, MULTILANE_NO_SHM, "another one cannot");
     two_look();
     numbers_go_round();
+    no_result_is_there();
     for (unsigned nth = 1; nth <= 2; nth++)
         area_without_memory(nth);
     later_areas_are_smaller();
