@@ -22,6 +22,23 @@
 /* In MPI_Alltoall all that the processes of a node give comes to each of them. */
 #define ALLTOALL_BYTES ((size_t) 512 << 10)
 
+/* What coll/node has of the communicator of this node. Null: nothing. */
+static node_module_t *module_of_node(const struct levels *levels)
+{
+    node_module_t *node = (node_module_t *) levels->node->c_coll->coll_barrier_module;
+    return ((opal_object_t *) node)->obj_class == OBJ_CLASS(node_module_t) ? node : NULL;
+}
+
+/* They may be none. */
+static int levels_begin(across_module_t *across)
+{
+    int status = levels_make(across);
+    node_module_t *node = across->levels.node ? module_of_node(&across->levels) : NULL;
+    if (node)
+        node->whole = across->entry.comm;
+    return status;
+}
+
 /* Does the operation go by nodes? `bytes`, equal in all, of a process. An error in *status. */
 static bool goes_across(across_module_t *across, size_t bytes, int *status)
 {
@@ -31,7 +48,7 @@ static bool goes_across(across_module_t *across, size_t bytes, int *status)
         return false;
     if (OPAL_UNLIKELY(across->entry.operations <= NODE_OPERATIONS_BELOW) &&
         ++across->entry.operations > NODE_OPERATIONS_BELOW)
-        *status = levels_make(across);
+        *status = levels_begin(across);
     if (OPAL_UNLIKELY(!across->levels.node || bytes > INT_MAX)) {
         across->entry.way = across->levels.node ? MULTILANE_LARGE : across->entry.without;
         return false;
@@ -43,11 +60,10 @@ static bool goes_across(across_module_t *across, size_t bytes, int *status)
 /* After an error the processes of this node would wait for this one. */
 static int settled(const struct levels *levels, int status)
 {
-    node_module_t *node = (node_module_t *) levels->node->c_coll->coll_barrier_module;
-    if (OPAL_LIKELY(status == OMPI_SUCCESS) ||
-        ((opal_object_t *) node)->obj_class != OBJ_CLASS(node_module_t))
-        return status;
-    return node->turns.area ? node_fail(node, status) : status;
+    if (OPAL_LIKELY(status == OMPI_SUCCESS))
+        return OMPI_SUCCESS;
+    node_module_t *node = module_of_node(levels);
+    return node && node->turns.area ? node_fail(node, status) : status;
 }
 
 /* Of a process, in the communicator of its node. */

@@ -19,6 +19,16 @@ static const char *call_name(uint32_t word)
     return multilane_call_name(word >> CALL_SHIFT);
 }
 
+/* Of a communicator across nodes: what its operations are made of says nothing of the program's. */
+static int parts_differ(const node_module_t *node)
+{
+    opal_output(0,
+                "multilane: rank %d and other processes of one node call different collective "
+                "operations of %s. It cannot be used any more.",
+                ompi_comm_rank(node->whole), compat_comm_name(node->whole));
+    return MPI_ERR_OTHER;
+}
+
 /* `call` is what another process calls; it may have gone on. */
 static int calls_differ(const node_module_t *node, uint32_t call)
 {
@@ -26,6 +36,8 @@ static int calls_differ(const node_module_t *node, uint32_t call)
     uint32_t stranger, rank = turn_stranger(&node->turns, &stranger);
     char other[32] = "another one";
 
+    if (node->whole)
+        return parts_differ(node);
     if (rank < node->turns.ranks)
         snprintf(other, sizeof(other), "rank %u", rank);
     opal_output(0,
@@ -39,6 +51,8 @@ static int calls_differ(const node_module_t *node, uint32_t call)
 int node_calls_differ(const node_module_t *node)
 {
     uint32_t call;
+    if (node->whole)
+        return parts_differ(node);
     if (turn_stranger(&node->turns, &call) < node->turns.ranks)
         return calls_differ(node, call);
     opal_output(0,

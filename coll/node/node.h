@@ -36,6 +36,8 @@ typedef struct node_module {
     struct turns turns; /* area null: none */
     uint32_t *parts;    /* of the commons, of each rank */
     uint64_t bytes_max; /* of an operation that goes by the area */
+    /* Whose operations these are parts of, where the communicator is that of a node (levels.h). */
+    ompi_communicator_t *whole;
 } node_module_t;
 OBJ_CLASS_DECLARATION(node_module_t);
 

@@ -466,6 +466,16 @@ rails_across_lost() {
     [ "$(grep -c '^rank [0-3]: an error' <<<"$output")" = 4 ]
 }
 limit_s=30 beside check "${prefix}rails.across.lost" rails_across_lost
+# What the leaders' operation is made of is not what the program calls: no names of operations are said.
+# shellcheck disable=SC2086
+rails_across_differ() {
+    local output
+    output=$(rails_run 4 800 -- --host a:2,b:2 --map-by slot $across -- collective 3 10 --differ 1 barrier bcast 2>&1)
+    printf '%s\n' "$output"
+    grep -q 'rank [01] and other processes of one node call different collective operations of MPI_COMM_WORLD' <<<"$output" &&
+        ! grep -q 'rank [0-9] calls' <<<"$output"
+}
+limit_s=60 beside check "${prefix}rails.across.differ" rails_across_differ
 wait
 # Two ranks on each of four hosts hang: what multilane-top --job finds on each host, by one rank. Some 7 s
 # each.
