@@ -137,6 +137,7 @@ test_unit_pml_page_CPPFLAGS = $(PML_TEST_CPPFLAGS)
 test_unit_pml_page_LDADD = libmultilane_top.la $(pml_ldadd)
 test_unit_pml_page_fill_SOURCES = test/unit/pml_page_fill.c test/unit/lanes_standin.c
 test_unit_pml_page_fill_CPPFLAGS = $(PML_TEST_CPPFLAGS)
+test_unit_pml_page_fill_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=peer_next
 test_unit_pml_page_fill_LDADD = $(pml_ldadd)
 test_unit_pml_peer_SOURCES = test/unit/pml_peer.c test/unit/lanes_standin.c
 test_unit_pml_peer_CPPFLAGS = $(PML_TEST_CPPFLAGS)

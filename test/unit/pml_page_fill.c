@@ -40,11 +40,23 @@ static void surround(void)
     }
 }
 
+static unsigned walks; /* over all peers */
+
+struct peer *__real_peer_next(const struct peer *at);
+struct peer *__wrap_peer_next(const struct peer *at);
+struct peer *__wrap_peer_next(const struct peer *at)
+{
+    walks += at == NULL;
+    return __real_peer_next(at);
+}
+
 static const struct page_peer *fill(int peer)
 {
     struct page_process name = {peers[peer]->name.jobid, peers[peer]->name.vpid};
     own_page_change();
+    walks = 0;
     page_fill(1000);
+    CHECK(walks == 1, "%u walks", walks);
     own_page_changed();
     for (uint32_t i = 0; i < own_page->peer_count; i++)
         if (own_page->peers[i].name.rank == name.rank && own_page->peers[i].name.job == name.job)

@@ -92,6 +92,8 @@ struct peer_class {
     struct learning *_Atomic learning[CLASS_BUFFERS];
     /* What plans know of it. Written and read with the component's lock, but for the pointer. */
     const struct model_learned *_Atomic learned[CLASS_BUFFERS];
+    /* Bytes that stripes took over each lane, as the page was filled last. */
+    uint64_t striped[MODEL_LANES_MAX];
     struct plan_move *moves; /* of its plans, the last one first */
     uint32_t move_count;
 };

@@ -208,14 +208,6 @@ static bool wait_names(const struct peer *peer)
     return false;
 }
 
-static void peer_add(struct peer *peer, bool is_first)
-{
-    struct page_peer *row = &own_page->peers[own_page->peer_count];
-    peer_fill(peer, row);
-    if (is_first || row->sent || row->received)
-        own_page->peer_count++;
-}
-
 /* Peers that are waited for, or whose messages wait here, have the first rows. */
 static bool is_first(const struct peer *peer)
 {
@@ -223,30 +215,36 @@ static bool is_first(const struct peer *peer)
            peer_is_lost(peer) || wait_names(peer);
 }
 
-static void peers_fill_some(bool wants_first)
+static bool has_traffic(const struct peer *peer)
 {
-    for (struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer)) {
-        if (own_page->peer_count == PAGE_PEERS)
-            return;
-        if (is_first(peer) == wants_first)
-            peer_add(peer, wants_first);
-    }
+    return (uint32_t) counter_read(&peer->drawn) || peer_next_sequence(peer);
+}
+
+/* That the walk has found, for rows. */
+static struct found {
+    struct peer *peers[PAGE_PEERS];
+    uint32_t count;
+} firsts, others;
+
+static void peer_found(struct peer *peer)
+{
+    bool is_one = is_first(peer);
+    struct found *found = is_one ? &firsts : &others;
+    if (found->count < PAGE_PEERS && (is_one || has_traffic(peer)))
+        found->peers[found->count++] = peer;
+}
+
+static void rows_fill(const struct found *found)
+{
+    for (uint32_t i = 0; i < found->count && own_page->peer_count < PAGE_PEERS; i++)
+        peer_fill(found->peers[i], &own_page->peers[own_page->peer_count++]);
 }
 
 /* Also of peers that have no row. */
-static void troubles_fill(void)
+static void troubles_add(const struct peer *peer)
 {
-    for (struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer))
-        for (int i = 0; i < peer_lane_count(peer); i++)
-            trouble_add(peer, &peer->lanes[i]);
-}
-
-static void peers_fill(void)
-{
-    own_page->peer_count = own_page->trouble_count = 0;
-    peers_fill_some(true);
-    peers_fill_some(false);
-    troubles_fill();
+    for (int i = 0; i < peer_lane_count(peer); i++)
+        trouble_add(peer, &peer->lanes[i]);
 }
 
 /* --- lanes ------------------------------------------------------------------------------------ */
@@ -277,30 +275,12 @@ static void row_add(const struct peer_class *class, int lane, uint64_t bytes)
         row->bytes += bytes;
 }
 
-/* Bytes that went by stripes, by lane; returns their sum. */
-static uint64_t stripes_of(const struct peer_class *class, uint64_t stripes[MODEL_LANES_MAX])
-{
-    uint64_t all = 0;
-    memset(stripes, 0, MODEL_LANES_MAX * sizeof(*stripes));
-    for (const struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer)) {
-        if (peer_class_now(peer) != class)
-            continue;
-        for (uint8_t i = 0; i < peer_lane_count(peer) && i < class->lane_count; i++) {
-            const struct lane *lane = &peer->lanes[i];
-            uint64_t bytes = counter_read(&lane->speed.sent) + counter_read(&lane->copy_speed.sent);
-            stripes[i] += bytes;
-            all += bytes;
-        }
-    }
-    return all;
-}
-
 /* What the routes of a class have carried, and of what several lanes carried together each of them:
  * by the stripes that went to peers with such lanes. Nothing counts bytes for each lane of a class
  * while messages move. */
 static void class_fill(const struct peer_class *class)
 {
-    uint64_t together = 0, stripes[MODEL_LANES_MAX];
+    uint64_t together = 0, all = 0;
     for (int i = 0; i < CLASS_SENDS; i++) {
         enum class_buffer buffer = (enum class_buffer) i;
         for (const struct route *route = class_route_next(class, buffer, NULL); route;
@@ -314,16 +294,21 @@ static void class_fill(const struct peer_class *class)
                 together += bytes;
         }
     }
-    uint64_t all = together ? stripes_of(class, stripes) : 0;
+    for (int i = 0; i < class->lane_count; i++)
+        all += class->striped[i];
     for (int i = 0; i < class->lane_count && all; i++)
-        row_add(class, i, (uint64_t) ((double) together * (double) stripes[i] / (double) all));
+        row_add(class, i,
+                (uint64_t) ((double) together * (double) class->striped[i] / (double) all));
 }
 
 static void reach_add(const struct peer *peer)
 {
-    const struct peer_class *class = peer_class_now(peer);
+    struct peer_class *class = peer_class_now(peer);
     for (uint8_t i = 0; class && i < peer_lane_count(peer); i++) {
         const struct lane *lane = &peer->lanes[i];
+        if (i < class->lane_count)
+            class->striped[i] +=
+                counter_read(&lane->speed.sent) + counter_read(&lane->copy_speed.sent);
         struct page_lane *row = lane_row(lane->btl, class_lane_name(lane));
         if (!row)
             continue;
@@ -337,12 +322,27 @@ static void reach_add(const struct peer *peer)
     }
 }
 
-static void lanes_fill(void)
+/* --- in one walk over all ranks --------------------------------------------------------------- */
+
+static void walk_begin(void)
 {
-    own_page->lane_count = 0;
+    own_page->peer_count = own_page->trouble_count = own_page->lane_count = 0;
     own_page->sent_messages = own_page->sent_bytes = 0;
-    for (const struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer))
+    firsts.count = others.count = 0;
+    for (struct peer_class *class = classes_first(); class; class = class->next)
+        memset(class->striped, 0, sizeof(class->striped));
+}
+
+static void peers_fill(void)
+{
+    walk_begin();
+    for (struct peer *peer = peer_next(NULL); peer; peer = peer_next(peer)) {
+        peer_found(peer);
+        troubles_add(peer);
         reach_add(peer);
+    }
+    rows_fill(&firsts);
+    rows_fill(&others);
     for (const struct peer_class *class = classes_first(); class; class = class->next)
         class_fill(class);
 }
@@ -439,7 +439,6 @@ void page_fill(uint64_t now)
         (compat_mpi_has_begun() ? PAGE_STARTED : 0) | (may_have_threads() ? PAGE_HAS_THREADS : 0);
     waits_fill(now);
     peers_fill();
-    lanes_fill();
     messages_fill();
     waited_fill(own_page);
 }
