@@ -530,7 +530,6 @@ bool shm_segment_commons(const struct segment *segment, struct multilane_commons
     if (segment->fd < 0 || !segment->parts)
         return false;
     *out = (struct multilane_commons){.part = segment->part,
-                                      .parts = segment->part_count,
                                       .memory = segment->parts + part_commons(segment->part_count),
                                       .stride = part_bytes(segment->part_count),
                                       .bytes = SEGMENT_COMMONS_BYTES};

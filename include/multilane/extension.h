@@ -143,7 +143,7 @@ typedef bool (*multilane_returned)(void *context, uint8_t tag, const void *bytes
 /* Memory that the job's processes on a node have all mapped, in parts: each process allots what is
  * in its own part, and all may use it. */
 struct multilane_commons {
-    uint32_t part, parts;  /* this process's own, of so many */
+    uint32_t part;         /* this process's own */
     unsigned char *memory; /* of part 0; that of each next one lies `stride` further */
     size_t stride;
     size_t bytes; /* of a part */

@@ -53,8 +53,8 @@ static bool reserve(void *at, size_t bytes)
 
 bool node_services_find(struct multilane_commons *commons)
 {
-    *commons = (struct multilane_commons){
-        .parts = 1, .memory = memory, .bytes = PART_BYTES, .reserve = reserve};
+    *commons =
+        (struct multilane_commons){.memory = memory, .bytes = PART_BYTES, .reserve = reserve};
     return true;
 }
 
