@@ -71,7 +71,7 @@ static struct multilane_calls *calls_begin(void)
 
 static void service_contact(ompi_communicator_t *comm, int rank)
 {
-    if (comm->c_pml_comm)
+    if (multilane.enabled && comm->c_pml_comm)
         (void) comm_peer(comm->c_pml_comm, rank);
 }
 
