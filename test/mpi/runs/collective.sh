@@ -4,7 +4,7 @@
 #
 # Processors count as short, so that it is used on machines with many, too.
 collective="--mca pml multilane --mca btl self,shm --mca pml_multilane_wait sleep"
-elsewhere_only 'series=collective.@(looks*|3|5|9|3.large|tcp|differ.*|explained|acoll.*)' 'asan=collective.@(looks*|3|5|3.large|differ.*|explained)' 'tsan=collective.@(looks*|3|differ.*|explained)'
+elsewhere_only 'series=collective.@(looks*|3|5|9|3.large|tcp|differ.*|no-memory.*|explained|acoll.*)' 'asan=collective.@(looks*|3|5|3.large|differ.*|explained)' 'tsan=collective.@(looks*|3|differ.*|explained)'
 rounds=400
 [ -z "$whole" ] || rounds=2000
 [ -z "$MULTILANE_LONG" ] || rounds=20000
