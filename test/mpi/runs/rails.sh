@@ -348,12 +348,12 @@ rails_windows() { # RATES EVENT...
     printf '%s\n' "$output"
     grep -q ', 0 wrong' <<<"$output"
 }
-# Toward a process with which no message was exchanged before (osc/rdma). btl_sock_lost_s is 60. 20 s.
+# Toward a process with which no message was exchanged before (osc/rdma). btl_sock_lost_s is 60. 12 s.
 rails_windows_of_strangers() {
     local output
     # shellcheck disable=SC2086
     output=$(rails_run 8 800,800 --hosts 4 --begin 'windows begin' --at 0.5:cut:0 -- --host a:2,b:2,c:2,d:2 --bind-to none \
-        --mca mpi_yield_when_idle 1 $sock $no_osc_ucx -- "$build/test/lab/windows" 2 strangers 2>&1) || { printf '%s\n' "$output"; return 1; }
+        --mca mpi_yield_when_idle 1 $sock $no_osc_ucx -- "$build/test/lab/windows" 1 strangers 2>&1) || { printf '%s\n' "$output"; return 1; }
     printf '%s\n' "$output"
     awk '/, 0 wrong/ { slowest = $(NF - 1) } END { exit !(slowest > 0 && slowest < 20000) }' <<<"$output"
 }
