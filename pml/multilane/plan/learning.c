@@ -141,6 +141,12 @@ static void range_add(struct learning_range *range, double ratio, uint64_t bytes
 {
     range->ratio[range->taken++ % LEARNING_TIMES] = (float) ratio;
     range->bytes = bytes;
+    if (!range->recalled || range->taken < range->recalled + LEARNING_LEAST)
+        return;
+    /* What this job has seen is enough, and an earlier one may have had other processors. */
+    memmove(range->ratio, range->ratio + range->recalled, LEARNING_LEAST * sizeof(range->ratio[0]));
+    range->taken = LEARNING_LEAST;
+    range->recalled = 0;
 }
 
 void learning_range_set(struct learning_range *range, double ratio)
@@ -405,6 +411,9 @@ void learning_end(void)
 #define TRY_KNOWN   1.3
 #define KNOWN_SHARE 8
 #define SLOW_SHARE  64
+/* What only earlier jobs have seen is tried once, and where that differs by so many times, until it
+ * is known anew: they may have run on other processors. */
+#define IN_DOUBT 1.5
 /* An unknown way is expected to cost at least this part of a message more. */
 #define UNKNOWN_PART 0.1
 
@@ -484,6 +493,17 @@ static double factor_near(const struct peer_class *class, enum class_buffer buff
     return 0;
 }
 
+static double last_of(const struct learning_range *range)
+{
+    return (double) range->ratio[(range->taken - 1) % LEARNING_TIMES];
+}
+
+static bool is_in_doubt(const struct learning_range *range, double median)
+{
+    double last = last_of(range);
+    return range->recalled && (last * IN_DOUBT < median || last > IN_DOUBT * median);
+}
+
 /* What a message of the challenger would cost more than one of the way in use, as a part of it;
  * below 0: it is not tried. `by_equation`: its time by that of the way in use; `near`: its factor
  * to that at about this size, 0: it is not known. */
@@ -492,9 +512,14 @@ static double extra_of(const struct learning_way *way, uint32_t bucket, double b
 {
     double median = way ? learning_median(&way->at[bucket]) : 0;
     if (median > 0) {
+        const struct learning_range *range = &way->at[bucket];
         double known = median * by_equation;
         uint32_t share = known > TRY_KNOWN ? SLOW_SHARE : KNOWN_SHARE;
-        return way->at[bucket].taken > in_use_taken / share ? -1 : fmax(known - 1, 0);
+        if (range->recalled && range->taken == range->recalled)
+            return fmax(known - 1, 0);
+        if (is_in_doubt(range, median))
+            return fmax(last_of(range) * by_equation - 1, 0);
+        return range->taken > in_use_taken / share ? -1 : fmax(known - 1, 0);
     }
     double expected = by_equation * (near > 0 ? near : fmin(1, 1 / in_use_factor));
     return expected > TRY_UNKNOWN ? -1 : fmax(expected - 1, UNKNOWN_PART);
