@@ -165,7 +165,7 @@ static uint32_t links_count(sock_peer_t *first)
 
 static bool may_grow(sock_peer_t *first, uint32_t links)
 {
-    return sock.links == 0 && !first->growth.has_ended && links > 0 &&
+    return !first->growth.has_ended && links > 0 &&
            links <= sock_links_most(&first->module->super, first) &&
            atomic_load_explicit(&sock.links_are_taken, memory_order_relaxed) &&
            much_waits(first, links);
@@ -174,9 +174,11 @@ static bool may_grow(sock_peer_t *first, uint32_t links)
 void sock_growth_tick(sock_peer_t *first)
 {
     struct sock_growth *growth = &first->growth;
-    const uint32_t links = links_count(first);
     struct view view;
 
+    if (first->module->nth > 0 || sock.links > 0)
+        return;
+    const uint32_t links = links_count(first);
     OPAL_THREAD_LOCK(&first->lock);
     if (first->is_added)
         *growth = (struct sock_growth){0};

@@ -110,9 +110,11 @@ void sock_links_begun(sock_peer_t *peer)
         return;
     for (uint32_t nth = 1; nth <= peer->module->nth; nth++)
         links += sock_links_find(first, nth) != NULL;
-    for (uint32_t nth = 0; nth <= peer->module->nth; nth++)
-        if (sock_links_find(first, nth))
-            atomic_store_explicit(&sock_links_find(first, nth)->share, links, memory_order_relaxed);
+    for (uint32_t nth = 0; nth <= peer->module->nth; nth++) {
+        sock_peer_t *one = sock_links_find(first, nth);
+        if (one)
+            atomic_store_explicit(&one->share, links, memory_order_relaxed);
+    }
     /* Release: pairs with the PML's acquire. */
     atomic_fetch_add_explicit(&sock.link_changes, 1, memory_order_release);
 }

@@ -783,6 +783,29 @@ static void connections_are_tried_while_they_bring_something(void)
     CHECK(!growth.has_ended, "so it says nothing");
 }
 
+/* As many as there may be: none is looked for behind them. */
+static void all_connections_of_a_rail_are_counted(void)
+{
+    static struct sock_module further[SOCK_LINKS_MAX];
+
+    connection_make();
+    memset(module.device, 'x', sizeof(module.device) - 1);
+    for (uint32_t nth = 1; nth < SOCK_LINKS_MAX; nth++) {
+        further[nth] = (struct sock_module){.nth = nth, .first = &module};
+        OBJ_CONSTRUCT(&further[nth].lock, opal_mutex_t);
+        atomic_store(&module.further[nth], &further[nth]);
+        sock_peer_get(&further[nth], &peer->name)->link = peer->link;
+    }
+    sock_growth_tick(peer);
+    CHECK(!peer->growth.has_ended, "they are counted");
+    for (uint32_t nth = 1; nth < SOCK_LINKS_MAX; nth++) {
+        atomic_store(&module.further[nth], NULL);
+        sock_peers_free(&further[nth]);
+        OBJ_DESTRUCT(&further[nth].lock);
+    }
+    connection_end();
+}
+
 /* --- a later session --- */
 
 extern const struct multilane_extension mca_btl_sock_multilane_v5;
@@ -859,6 +882,7 @@ int main(void)
     what_is_said_to_one_that_has_ended_is_dropped();
     connections_are_tried_while_they_bring_something();
     what_the_other_end_began_anew_may_return();
+    all_connections_of_a_rail_are_counted();
     registered_remove(NULL, handle);
     registered_finish();
     sock_peers_free(&module);
