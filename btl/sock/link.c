@@ -57,6 +57,12 @@ static void call_ended(sock_peer_t *peer, int error)
         peer->refused_since_ms = sock_now_ms();
 }
 
+/* Under its lock. */
+static void outage_end(sock_peer_t *peer)
+{
+    peer->down_since_ms = peer->refused_since_ms = 0;
+}
+
 void sock_link_call(sock_peer_t *peer)
 {
     if (peer->caller || !peer->has_address || sock_peer_state(peer) != PEER_UP ||
@@ -74,14 +80,26 @@ void sock_link_call(sock_peer_t *peer)
     peer->call_next_ms = sock_now_ms() + peer->call_pause_ms;
 }
 
+/* Under its lock: the kernel of the other end has taken our call, and its process may have computed
+ * since then. That was no outage. */
+static void wait_forgive(sock_peer_t *peer)
+{
+    const uint64_t now_ms = sock_now_ms(), waited_ms = now_ms - peer->caller->since_ms;
+
+    if (!peer->caller->is_connected || peer->down_since_ms == 0)
+        return;
+    peer->down_since_ms += waited_ms;
+    if (peer->down_since_ms > now_ms)
+        peer->down_since_ms = now_ms;
+}
+
 /* Under its lock. */
 static void caller_drop(sock_peer_t *peer, int error)
 {
     if (!peer->caller)
         return;
     bool leads_nowhere = peer->is_spare && !peer->was_linked && !peer->caller->is_connected;
-    if (peer->caller->is_connected && error == ETIMEDOUT) /* until lately its kernel has answered */
-        peer->down_since_ms = sock_now_ms();
+    wait_forgive(peer);
     const uint32_t most = leads_nowhere ? PAUSE_SPARE_MS : PAUSE_MOST_MS;
     sock_socket_close(peer->caller);
     peer->caller = NULL;
@@ -181,7 +199,7 @@ static void link_begin(sock_peer_t *peer, struct sock_socket *socket, uint32_t h
     sock_socket_watch(socket, false);
     peer->link = socket;
     peer->can_write = true;
-    peer->down_since_ms = peer->refused_since_ms = 0;
+    outage_end(peer);
     peer->call_pause_ms = 0;
     peer->bye_state = 0;
     peer->probed_ms = sock_now_ms();
@@ -517,8 +535,8 @@ static void link_tick(sock_peer_t *peer, uint64_t now_ms)
             peer->down_since_ms = now_ms;
         sock_link_call(peer);
     } else {
-        peer->down_since_ms = 0;
         caller_drop(peer, 0); /* it came back by itself */
+        outage_end(peer);
     }
     if (sock.tls != 0 && peer->link->keyed_bytes >= (uint64_t) sock.tls_mib << 20) {
         sock_socket_end(peer->link);
@@ -639,7 +657,7 @@ void sock_link_tick(sock_peer_t *peer, uint64_t now_ms)
             caller_drop(peer, 0);
         if (calls_in_vain(peer, now_ms)) {
             caller_drop(peer, 0);
-            peer->down_since_ms = peer->refused_since_ms = 0;
+            outage_end(peer);
         }
         if (peer->link)
             link_tick(peer, now_ms);

@@ -538,6 +538,48 @@ static void only_a_refused_call_is_a_refusal(void)
     connection_end();
 }
 
+/* A call was refused while the kernel still tried, in the end with success. */
+static void a_connection_that_came_back_forgets_a_refusal(void)
+{
+    connection_make();
+    sock.clock_ms = 10000;
+    peer->down_since_ms = 8000;
+    peer->refused_since_ms = 9000;
+    sock_peer_watch(peer);
+    tick(sock_now_ms());
+    CHECK(sock_peer_state(peer) == PEER_UP, "it works");
+    CHECK(peer->refused_since_ms == 0, "a later tick would give it up");
+    connection_end();
+}
+
+/* The other end has taken the call, computed for longer than btl_sock_lost_s, and then calls
+ * itself, so that ours is to come later. */
+static void a_process_that_computed_is_not_given_up(void)
+{
+    const struct seal nonce = {{3, 4}};
+    struct greeting later = {.kind = GREETING_LATER, .session = 1};
+
+    connection_make();
+    struct sock_socket *link = peer->link;
+    peer->link = NULL;
+    sock.lost_s = 60;
+    sock.clock_ms = 1000;
+    peer->down_since_ms = 1000;
+    caller_make();
+    peer->caller->is_connected = true;
+    peer->caller->nonce = nonce;
+    sock_peer_watch(peer);
+    sock.clock_ms = 91000;
+    greeting_seal(&later, &peer->their_secret, &nonce);
+    CHECK(write(link->fd, &later, sizeof(later)) == sizeof(later), "a greeting");
+    sock_caller_event(peer->caller);
+    CHECK(!peer->caller, "the call is over");
+    tick(sock_now_ms());
+    CHECK(sock_peer_state(peer) == PEER_UP, "it is given up, though it has just answered");
+    peer->link = link;
+    connection_end();
+}
+
 /* --- how soon a message is there --- */
 
 /* While it stands no time passes but what the test says, on a slow machine as well. */
@@ -874,6 +916,8 @@ int main(void)
     one_that_is_not_greeted_is_out_of_reach();
     an_outage_ends_with_the_session();
     only_a_refused_call_is_a_refusal();
+    a_connection_that_came_back_forgets_a_refusal();
+    a_process_that_computed_is_not_given_up();
     clock_stands = true;
     rates_are_those_of_samples();
     busy_rails_are_measured_by_all_words();
