@@ -25,9 +25,8 @@ struct sock_module *sock_module_nth(struct sock_module *first, uint32_t nth)
     if (nth == 0)
         return first;
     /* Acquire: pairs with links.c; who finds a module finds it whole. */
-    return nth < SOCK_LINKS_MAX
-               ? atomic_load_explicit(&first->further[nth], memory_order_acquire)
-               : NULL;
+    return nth < SOCK_LINKS_MAX ? atomic_load_explicit(&first->further[nth], memory_order_acquire)
+                                : NULL;
 }
 
 struct sock_module *sock_module_of_rail(uint32_t rail)

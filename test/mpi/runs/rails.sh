@@ -391,9 +391,9 @@ rails_sock_links() {
     [ "${speeds[0]:-0}" -gt 10000000 ] && [ "${speeds[0]}" -lt 25000000 ] && [ "${speeds[1]:-0}" -gt 50000000 ] &&
         [ "${speeds[2]:-0}" -gt $((3 * speeds[0])) ]
 }
-# As many as there may be, over a rail that they do not fill. 3 s.
+# As many as there may be, over a rail that they do not fill. 2 s.
 rails_sock_links_most() {
-    rails_sock_paced 800 "window:262144:32" -x SOCK_PACE=2000000 --mca btl_sock_links 8
+    rails_sock_paced 800 "window:262144:32" -x SOCK_PACE=8000000 --mca btl_sock_links 8
 }
 # A rail that one connection fills has one; where two carry no more than one, there is no third. 9 s.
 rails_sock_full() {
