@@ -30,6 +30,9 @@
 #define SAY_MS 2000u
 /* A further connection that is only tried is called for so long. */
 #define VAIN_MS 10000u
+/* After so many connections in a row that were greeted, and cut with nothing received of what was
+ * sent, short packets alone get through. */
+#define CUTS_MOST 3u
 /* So many connections in a row that bring nothing right are the other end's fault. */
 #define WRONGS_MOST 3u
 /* What was received is told after so long, if nothing else tells it. */
@@ -80,17 +83,37 @@ void sock_link_call(sock_peer_t *peer)
     peer->call_next_ms = sock_now_ms() + peer->call_pause_ms;
 }
 
-/* Under its lock: the kernel of the other end has taken our call, and its process may have computed
- * since then. That was no outage. */
+/* Under its lock: since when nothing gets through; 0: it does. */
+static uint64_t outage_since_ms(const sock_peer_t *peer)
+{
+    return peer->cuts >= CUTS_MOST ? peer->cut_since_ms : peer->down_since_ms;
+}
+
+/* Under its lock: for so long it has been an outage. A call that its kernel has taken waits for a
+ * process that may compute. */
+static uint64_t outage_ms(const sock_peer_t *peer, uint64_t now_ms)
+{
+    const uint64_t since_ms = outage_since_ms(peer);
+
+    return since_ms == 0 || (peer->caller && peer->caller->is_connected) ? 0 : now_ms - since_ms;
+}
+
+static void later(uint64_t *since_ms, uint64_t by_ms, uint64_t now_ms)
+{
+    if (*since_ms != 0)
+        *since_ms = *since_ms + by_ms < now_ms ? *since_ms + by_ms : now_ms;
+}
+
+/* Under its lock, as our call ends: the process of the other end may have computed since its kernel
+ * took that, which was no outage. */
 static void wait_forgive(sock_peer_t *peer)
 {
-    const uint64_t now_ms = sock_now_ms(), waited_ms = now_ms - peer->caller->since_ms;
+    const uint64_t now_ms = sock_now_ms();
 
-    if (!peer->caller->is_connected || peer->down_since_ms == 0)
+    if (!peer->caller->is_connected)
         return;
-    peer->down_since_ms += waited_ms;
-    if (peer->down_since_ms > now_ms)
-        peer->down_since_ms = now_ms;
+    later(&peer->down_since_ms, now_ms - peer->caller->since_ms, now_ms);
+    later(&peer->cut_since_ms, now_ms - peer->caller->since_ms, now_ms);
 }
 
 /* Under its lock. */
@@ -394,6 +417,7 @@ static void welcome_heard(sock_peer_t *peer, struct sock_socket *socket)
         return;
     }
     OPAL_THREAD_LOCK(&peer->lock);
+    wait_forgive(peer);
     peer->caller = NULL;
     peer->linked_call = peer->calls;
     OPAL_THREAD_UNLOCK(&peer->lock);
@@ -505,8 +529,9 @@ bool sock_link_accept(sock_peer_t *peer, struct sock_socket *socket, const struc
 uint64_t sock_link_quiet_ms(mca_btl_base_module_t *btl, sock_peer_t *peer)
 {
     OPAL_THREAD_LOCK(&peer->lock);
-    bool is_down = sock_peer_state(peer) == PEER_UP && peer->down_since_ms != 0;
-    uint64_t ms = is_down && !sock_queue_is_empty(peer) ? sock_now_ms() - peer->down_since_ms : 0;
+    const uint64_t since_ms = outage_since_ms(peer);
+    bool is_down = sock_peer_state(peer) == PEER_UP && since_ms != 0;
+    uint64_t ms = is_down && !sock_queue_is_empty(peer) ? sock_now_ms() - since_ms : 0;
     OPAL_THREAD_UNLOCK(&peer->lock);
     return ms;
 }
@@ -525,17 +550,28 @@ static bool link_is_cut(sock_peer_t *peer, uint64_t now_ms)
     peer->probed_ms = now_ms;
     bool is_cut = sock_socket_is_cut(peer->link, &all_there);
     peer->is_word_new &= !all_there;
+    if (all_there) /* the other end may compute */
+        peer->cuts = 0;
     return is_cut;
+}
+
+static void cut_count(sock_peer_t *peer, uint64_t now_ms)
+{
+    peer->down_since_ms = now_ms;
+    if (!sock_queue_is_empty(peer) && peer->cuts++ == 0)
+        peer->cut_since_ms = now_ms;
 }
 
 static void link_tick(sock_peer_t *peer, uint64_t now_ms)
 {
     if (link_is_cut(peer, now_ms)) {
         if (peer->down_since_ms == 0)
-            peer->down_since_ms = now_ms;
+            cut_count(peer, now_ms);
         sock_link_call(peer);
     } else {
-        caller_drop(peer, 0); /* it came back by itself */
+        if (peer->down_since_ms != 0) /* it came back by itself */
+            peer->cuts = 0;
+        caller_drop(peer, 0);
         outage_end(peer);
     }
     if (sock.tls != 0 && peer->link->keyed_bytes >= (uint64_t) sock.tls_mib << 20) {
@@ -548,11 +584,16 @@ static void link_tick(sock_peer_t *peer, uint64_t now_ms)
     }
 }
 
+static const char only_short[] = "it connects, but messages do not get through; is the MTU of its "
+                                 "network too large?";
+
 /* Under its lock: what came in place of a connection. */
 static const char *obstacle(const sock_peer_t *peer)
 {
     if (peer->caller && peer->caller->is_connected)
         return "it is connected, but not greeted";
+    if (peer->cuts >= CUTS_MOST)
+        return only_short;
     return peer->call_error != 0 ? strerror(peer->call_error) : "no answer";
 }
 
@@ -582,7 +623,7 @@ static bool another_works(const sock_peer_t *peer)
         if (!other || sock.modules[i]->address == peer->module->address)
             continue;
         OPAL_THREAD_LOCK(&other->lock);
-        bool works = sock_peer_state(other) == PEER_UP && other->link && other->down_since_ms == 0;
+        bool works = sock_peer_state(other) == PEER_UP && other->link && outage_since_ms(other) == 0;
         OPAL_THREAD_UNLOCK(&other->lock);
         if (works)
             return true;
@@ -603,7 +644,7 @@ static void outage_say(sock_peer_t *peer, uint64_t down_ms)
         SOCK_SAY("process %s is out of reach by %s: %s. What is sent to it, and to others there "
                  "that are out of reach, waits, for at most %d s (btl_sock_lost_s).",
                  OPAL_NAME_PRINT(peer->name), module->device, obstacle(peer), sock.lost_s);
-    } else if (peer->down_since_ms == 0 && module->unreached == peer) {
+    } else if (outage_since_ms(peer) == 0 && module->unreached == peer) {
         module->unreached = NULL;
         SOCK_SAY("process %s is in reach again by %s.", OPAL_NAME_PRINT(peer->name),
                  module->device);
@@ -625,10 +666,11 @@ static const char *gives_up(sock_peer_t *peer, uint64_t now_ms)
         return NULL; /* nothing waits for it */
     if (peer->refused_since_ms != 0 && now_ms - peer->refused_since_ms >= REFUSED_MS)
         return "it refuses connections; its process has probably ended";
-    bool is_down = peer->down_since_ms != 0 && !(peer->caller && peer->caller->is_connected);
-    uint64_t down_ms = is_down ? now_ms - peer->down_since_ms : 0;
+    const uint64_t down_ms = outage_ms(peer, now_ms);
+    if (peer->is_spare && down_ms < PATIENCE_MS)
+        return NULL;
     if (peer->is_spare)
-        return down_ms >= PATIENCE_MS ? "nothing gets through" : NULL;
+        return peer->cuts >= CUTS_MOST ? only_short : "nothing gets through";
     outage_say(peer, down_ms);
     return down_ms >= (uint64_t) sock.lost_s * 1000 ? "nothing gets through (btl_sock_lost_s)"
                                                     : NULL;
@@ -646,7 +688,7 @@ static bool clock_matters(const sock_peer_t *peer)
 void sock_link_tick(sock_peer_t *peer, uint64_t now_ms)
 {
     OPAL_THREAD_LOCK(&peer->lock);
-    bool is_down = peer->down_since_ms != 0;
+    bool is_down = outage_since_ms(peer) != 0;
     OPAL_THREAD_UNLOCK(&peer->lock);
     bool another = is_down && another_works(peer);
     OPAL_THREAD_LOCK(&peer->lock);

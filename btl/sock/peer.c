@@ -13,7 +13,7 @@ void sock_peer_begin(sock_peer_t *peer, uint32_t session)
     peer->session = session;
     peer->their_have = 0;
     peer->next_number = peer->first_number = 1;
-    peer->have = peer->told = peer->wrongs = peer->most_number = 0;
+    peer->have = peer->told = peer->wrongs = peer->most_number = peer->cuts = 0;
     peer->owes = peer->fenced = peer->was_linked = peer->is_outlived = false;
     peer->ack_left = peer->bye_state = 0;
     peer->down_since_ms = peer->refused_since_ms = 0;

@@ -240,6 +240,8 @@ bool sock_queue_received(sock_peer_t *peer, uint32_t have, opal_list_t *done)
         if (!work->is_held)
             opal_list_append(done, &work->base.super.super);
     }
+    if (received > 0)
+        peer->cuts = 0;
     sock_rate_learn(peer, have, received);
     return true;
 }

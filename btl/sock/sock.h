@@ -241,6 +241,8 @@ struct mca_btl_base_endpoint_t {
     uint64_t call_next_ms; /* not before this */
     uint32_t call_pause_ms;
     uint64_t down_since_ms;    /* without a working connection since then; 0: it has one */
+    uint32_t cuts;             /* in a row, while nothing of what is kept has arrived, */
+    uint64_t cut_since_ms;     /* the first of them */
     uint64_t refused_since_ms; /* the other end refuses to be called; 0: it does not */
     bool fenced;               /* the other end has closed this session as well, */
     uint32_t their_have;       /* and had received so many frames of ours */

@@ -25,6 +25,9 @@
 #define IP_BIND_ADDRESS_NO_PORT 24
 #endif
 
+/* So often in a row one packet is repeated in vain though others get through: 3 s or more. */
+#define REPEATS_MOST 4
+
 /* What was sent longer ago says nothing of what comes next. */
 #define DELAY_FRESH_MS 5
 
@@ -236,8 +239,9 @@ bool sock_socket_is_cut(const struct sock_socket *socket, bool *all_there)
     bool known = info_of(socket, &info);
 
     *all_there = !known || info.tcpi_unacked == 0;
-    return known && (info.tcpi_retransmits >= 2 || info.tcpi_probes >= 2) &&
-           info.tcpi_last_ack_recv > 200;
+    bool is_silent = info.tcpi_last_ack_recv > 200;
+    return known && (info.tcpi_retransmits >= (is_silent ? 2 : REPEATS_MOST) ||
+                     (info.tcpi_probes >= 2 && is_silent));
 }
 
 double sock_socket_round_trip_s(const struct sock_socket *socket)

@@ -7,6 +7,7 @@
 #include "common/sum/crc32c.h"
 
 #include <errno.h>
+#include <linux/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -761,6 +762,61 @@ static void owners_wait_for_the_kernel_alone(void)
     sock_works_close();
 }
 
+/* What the kernel says of a connection that repeats in vain; NULL: the kernel is asked. */
+static const struct tcp_info *repeating;
+
+int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *length);
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *length);
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *length)
+{
+    if (!repeating || name != TCP_INFO)
+        return __real_getsockopt(fd, level, name, value, length);
+    memcpy(value, repeating, *length);
+    return 0;
+}
+
+/* The other end calls, and greets: so much gets through. */
+static void guest_greets(uint32_t call)
+{
+    const struct greeting hello = {.session = 1, .call = call};
+    int ends[2];
+
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0, "a pair of sockets");
+    struct sock_socket *guest = sock_socket_new(ends[0], ROLE_GUEST, &module, NULL);
+    CHECK(guest && sock_link_accept(peer, guest, &hello), "call %u", call);
+    close(far_end);
+    far_end = ends[1];
+}
+
+static void one_that_takes_only_greetings_is_given_up(void)
+{
+    static const struct tcp_info vain = {
+        .tcpi_unacked = 1, .tcpi_retransmits = 2, .tcpi_last_ack_recv = 300};
+    static const struct tcp_info others_get_through = {.tcpi_unacked = 1, .tcpi_retransmits = 5};
+
+    CHECK(sock_works_open(WORK_BYTES) == OPAL_SUCCESS, "memory for works");
+    connection_make();
+    peer->can_write = true;
+    peer->their_calls = peer->linked_call = 0;
+    sock.lost_s = 2;
+    message_send(0);
+    for (uint32_t call = 1; call <= 3; call++) {
+        repeating = call == 2 ? &others_get_through : &vain;
+        sock.clock_ms += 600;
+        tick(sock_now_ms());
+        CHECK(peer->down_since_ms != 0, "cut %u", call);
+        CHECK(sock_peer_state(peer) == PEER_UP, "it may work again after cut %u", call);
+        guest_greets(call);
+    }
+    sock.clock_ms += 2000;
+    tick(sock_now_ms());
+    CHECK(sock_peer_state(peer) == PEER_FAILED, "greetings alone get through");
+    repeating = NULL;
+    sock_sockets_free();
+    close(far_end);
+    sock_works_close();
+}
+
 /* The other end has said goodbye. */
 static void what_is_said_to_one_that_has_ended_is_dropped(void)
 {
@@ -923,6 +979,7 @@ int main(void)
     busy_rails_are_measured_by_all_words();
     clock_stands = false;
     owners_wait_for_the_kernel_alone();
+    one_that_takes_only_greetings_is_given_up();
     what_is_said_to_one_that_has_ended_is_dropped();
     connections_are_tried_while_they_bring_something();
     what_the_other_end_began_anew_may_return();

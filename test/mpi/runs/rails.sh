@@ -313,6 +313,18 @@ rails_sock_greeted() {
     [ "$(grep -c 'is out of reach by' <<<"$output")" = 1 ] && [ "$(grep -c 'in reach again' <<<"$output")" = 1 ]
 }
 beside check "${prefix}rails.sock.goes-before-the-greeting" rails_sock_greeted
+# Only short packets get through: greetings do, messages of more do not. Another rail takes over, and where there
+# is none the job ends, with the reason. 4 s.
+sock_seconds=2 beside check "${prefix}rails.sock.narrow" rails_sock 'messages do not get through' 800,800 "${sock_begin[@]}" --at 0.5:narrow:0:1400
+# shellcheck disable=SC2086
+rails_sock_all_narrow() {
+    local output
+    output=$(rails_run 2 800 "${sock_begin[@]}" --at 0.5:narrow:0:1400 -- $one_each --bind-to none $sock \
+        --mca btl_sock_lost_s 3 -- "$build/test/lab/rails_mix" --seconds 10 2>&1) && return 1
+    printf '%s\n' "$output"
+    grep -q 'is out of reach by rail0: it connects, but messages do not' <<<"$output" && grep -q 'nothing gets through .btl_sock_lost_s' <<<"$output"
+}
+beside check "${prefix}rails.sock.narrow.only-rail" rails_sock_all_narrow
 # How long after its return the only rail carries again; 40 to 150 ms where nothing else runs.
 # shellcheck disable=SC2086
 rails_sock_goes_on() { # WHAT
