@@ -623,7 +623,8 @@ static bool another_works(const sock_peer_t *peer)
         if (!other || sock.modules[i]->address == peer->module->address)
             continue;
         OPAL_THREAD_LOCK(&other->lock);
-        bool works = sock_peer_state(other) == PEER_UP && other->link && outage_since_ms(other) == 0;
+        bool works =
+            sock_peer_state(other) == PEER_UP && other->link && outage_since_ms(other) == 0;
         OPAL_THREAD_UNLOCK(&other->lock);
         if (works)
             return true;

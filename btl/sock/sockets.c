@@ -186,7 +186,7 @@ struct sock_socket *sock_socket_call(sock_peer_t *peer)
     struct sock_socket *made = NULL;
     int fd = socket_open(ours, true), on = 1;
 
-    if (fd >= 0 && ours->family == 4)
+    if (fd >= 0) /* of IPv6 too */
         (void) setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
     if (fd >= 0 && bind(fd, (struct sockaddr *) &from, from_length) == 0 &&
         (connect(fd, (struct sockaddr *) &to, to_length) == 0 || errno == EINPROGRESS))

@@ -539,6 +539,30 @@ static void only_a_refused_call_is_a_refusal(void)
     connection_end();
 }
 
+/* Each would take one of the ports that the address has for all its callers. */
+static void a_caller_of_ipv6_binds_no_port(void)
+{
+    const struct sock_address loopback = {.bytes = {[15] = 1}, .family = 6, .port = 0x0100};
+    int fd = socket(AF_INET6, SOCK_STREAM, 0), binds_none = 0;
+    socklen_t length = sizeof(binds_none);
+    struct sockaddr_storage at;
+
+    bool is_there = fd >= 0 && bind(fd, (struct sockaddr *) &at,
+                                    sock_address_fill(&loopback, false, &at)) == 0;
+    if (fd >= 0)
+        close(fd);
+    if (!is_there)
+        return;
+    connection_make();
+    peer->theirs = sock.record.addresses[0] = loopback;
+    struct sock_socket *caller = sock_socket_call(peer);
+    CHECK(caller != NULL, "%s", strerror(errno));
+    CHECK(getsockopt(caller->fd, IPPROTO_IP, 24, &binds_none, &length) == 0 && binds_none,
+          "it takes a port of its own (IP_BIND_ADDRESS_NO_PORT)");
+    sock_socket_close(caller);
+    connection_end();
+}
+
 /* A call was refused while the kernel still tried, in the end with success. */
 static void a_connection_that_came_back_forgets_a_refusal(void)
 {
@@ -972,6 +996,7 @@ int main(void)
     one_that_is_not_greeted_is_out_of_reach();
     an_outage_ends_with_the_session();
     only_a_refused_call_is_a_refusal();
+    a_caller_of_ipv6_binds_no_port();
     a_connection_that_came_back_forgets_a_refusal();
     a_process_that_computed_is_not_given_up();
     clock_stands = true;
