@@ -15,6 +15,11 @@
 /* A call that the network has not answered is made anew after so long. One that the other end's
  * process has not answered stays, as that may compute. */
 #define CALL_MS 250u
+/* Where none has been answered yet, the network may be slow: each waits twice as long, up to this.
+ */
+#define CALL_MOST_MS 2000u
+/* Of two calls that meet, ours counts for so long once the kernel of the other end has taken it. */
+#define MEET_MS 3000u
 /* The pause after a failed call, at first and at most. */
 #define PAUSE_FIRST_MS 10u
 #define PAUSE_MOST_MS  200u
@@ -471,7 +476,9 @@ static bool ours_counts(const sock_peer_t *peer)
 {
     bool is_smaller = sock_name_is_before(&opal_proc_local_get()->proc_name, &peer->name);
 
-    return peer->caller && is_smaller && sock_now_ms() - peer->caller->since_ms < CALL_MS;
+    return peer->caller && is_smaller &&
+           sock_now_ms() - peer->caller->since_ms <
+               (peer->caller->is_connected ? MEET_MS : CALL_MS);
 }
 
 /* It said that before it took the call by which we are connected now, or were last. */
@@ -677,6 +684,21 @@ static const char *gives_up(sock_peer_t *peer, uint64_t now_ms)
                                                     : NULL;
 }
 
+/* Under its lock. What a network needed before its first connection holds for later ones. */
+static uint32_t call_patience_ms(const sock_peer_t *peer)
+{
+    return peer->is_spare || peer->call_ms == 0 ? CALL_MS : peer->call_ms;
+}
+
+static void call_unanswered(sock_peer_t *peer)
+{
+    const uint32_t next_ms = 2 * call_patience_ms(peer);
+
+    if (!peer->was_linked)
+        peer->call_ms = next_ms < CALL_MOST_MS ? next_ms : CALL_MOST_MS;
+    caller_drop(peer, 0);
+}
+
 /* Under its lock: to others nothing happens but by a call or an event. */
 static bool clock_matters(const sock_peer_t *peer)
 {
@@ -696,8 +718,8 @@ void sock_link_tick(sock_peer_t *peer, uint64_t now_ms)
     peer->is_spare = another;
     if (sock_peer_state(peer) == PEER_UP) {
         if (peer->caller && !peer->caller->is_connected &&
-            now_ms - peer->caller->since_ms >= CALL_MS)
-            caller_drop(peer, 0);
+            now_ms - peer->caller->since_ms >= call_patience_ms(peer))
+            call_unanswered(peer);
         if (calls_in_vain(peer, now_ms)) {
             caller_drop(peer, 0);
             outage_end(peer);

@@ -240,6 +240,7 @@ struct mca_btl_base_endpoint_t {
     uint32_t linked_call;  /* ours that made the connection; 0: one of theirs did */
     uint64_t call_next_ms; /* not before this */
     uint32_t call_pause_ms;
+    uint32_t call_ms;          /* a call waits so long for the kernel; 0: as any at first */
     uint64_t down_since_ms;    /* without a working connection since then; 0: it has one */
     uint32_t cuts;             /* in a row, while nothing of what is kept has arrived, */
     uint64_t cut_since_ms;     /* the first of them */

@@ -547,8 +547,8 @@ static void a_caller_of_ipv6_binds_no_port(void)
     socklen_t length = sizeof(binds_none);
     struct sockaddr_storage at;
 
-    bool is_there = fd >= 0 && bind(fd, (struct sockaddr *) &at,
-                                    sock_address_fill(&loopback, false, &at)) == 0;
+    bool is_there =
+        fd >= 0 && bind(fd, (struct sockaddr *) &at, sock_address_fill(&loopback, false, &at)) == 0;
     if (fd >= 0)
         close(fd);
     if (!is_there)
@@ -574,6 +574,27 @@ static void a_connection_that_came_back_forgets_a_refusal(void)
     tick(sock_now_ms());
     CHECK(sock_peer_state(peer) == PEER_UP, "it works");
     CHECK(peer->refused_since_ms == 0, "a later tick would give it up");
+    connection_end();
+}
+
+static void a_first_call_waits_longer_where_none_is_answered(void)
+{
+    connection_make();
+    struct sock_socket *link = peer->link;
+    peer->link = NULL;
+    sock.lost_s = 60;
+    for (uint32_t ms = 250; ms <= 1000; ms *= 2) {
+        caller_make();
+        sock_peer_watch(peer);
+        sock.clock_ms += ms - 1;
+        tick(sock_now_ms());
+        CHECK(peer->caller != NULL, "it is given up before %u ms", ms);
+        sock.clock_ms += 1;
+        tick(sock_now_ms());
+        CHECK(peer->caller == NULL, "it waits for more than %u ms", ms);
+    }
+    peer->call_ms = 0;
+    peer->link = link;
     connection_end();
 }
 
@@ -998,6 +1019,7 @@ int main(void)
     only_a_refused_call_is_a_refusal();
     a_caller_of_ipv6_binds_no_port();
     a_connection_that_came_back_forgets_a_refusal();
+    a_first_call_waits_longer_where_none_is_answered();
     a_process_that_computed_is_not_given_up();
     clock_stands = true;
     rates_are_those_of_samples();

@@ -16,7 +16,7 @@ if [ -n "${MULTILANE_LONG:-}" ]; then rails_seconds=30; else rails_seconds=2; fi
 rails_mpi() {
     local name=$1 ranks=$2 rates=$3 lab=()
     shift 3
-    if [[ ${1:-} == --at || ${1:-} == --begin || ${1:-} == --hosts || ${1:-} == --shared ]]; then
+    if [[ ${1:-} == --at || ${1:-} == --begin || ${1:-} == --hosts || ${1:-} == --shared || ${1:-} == --delay ]]; then
         while [ "$1" != -- ]; do lab+=("$1"); shift; done
         shift
     fi
@@ -507,6 +507,11 @@ if [ -z "$sanitizer" ]; then
     check "${prefix}rails.sock.small-stream" rails_sock_small_stream
 fi
 check "${prefix}rails.sock.round-trip" rails_round_trip
+# Where a call is answered after 300 ms, and where two calls meet on the way for 100 ms.
+# shellcheck disable=SC2086
+rails_mpi rails.sock.far.150ms 2 1000 --delay 150 -- $one_each $sock -- "$build/test/lab/all_to_all" 1
+# shellcheck disable=SC2086
+rails_mpi rails.sock.far.100ms 2 1000 --delay 100 -- $one_each $sock -- "$build/test/lab/all_to_all" 1
 # Each lane of three hosts alone: one host's rail slows, leads nowhere, or is not there. 4 s each.
 # shellcheck disable=SC2086
 rails_doctor() { # STATUS EVENT REGEX...
