@@ -65,16 +65,23 @@ static bool is_auto(const char *wanted)
     return strcmp(wanted, "auto") == 0;
 }
 
+/* 169.254.0.0/16: a host gives it to itself, as to a USB link to its own controller. That two hosts
+ * have such addresses does not say that a network joins them. */
+static bool is_of_link(const struct sock_address *address)
+{
+    return address->family == 4 && address->bytes[0] == 169 && address->bytes[1] == 254;
+}
+
 static bool is_wanted(const char *wanted, const struct sock_address *address)
 {
     bool excludes = *wanted == '^', is_named = false;
     char item[ITEM_BYTES];
 
     if (is_auto(wanted))
-        return true;
+        return !is_of_link(address);
     for (const char *next = wanted + excludes; (next = item_next(next, item));)
         is_named |= item_names(item, address);
-    return is_named != excludes;
+    return excludes ? !is_named && !is_of_link(address) : is_named;
 }
 
 bool sock_addresses_check(const char *wanted, struct error_text *why)
@@ -137,7 +144,7 @@ static int address_add(struct sock_address *list, int count, const struct sock_a
 {
     for (int i = 0; i < count; i++)
         if (strcmp(list[i].name, address->name) == 0) {
-            if (address->family < list[i].family)
+            if (address->family < list[i].family || is_of_link(&list[i]))
                 list[i] = *address;
             return count;
         }

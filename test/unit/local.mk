@@ -300,7 +300,7 @@ test_unit_sock_model_SOURCES = test/unit/sock_model.c test/unit/walk.c test/unit
 unit_tests += test/unit/sock_parts
 test_unit_sock_parts_SOURCES = test/unit/sock_parts.c
 test_unit_sock_parts_CPPFLAGS = $(PML_TEST_CPPFLAGS)
-test_unit_sock_parts_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime,--wrap=getsockopt
+test_unit_sock_parts_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime,--wrap=getsockopt,--wrap=getifaddrs,--wrap=freeifaddrs
 test_unit_sock_parts_LDADD = libmultilane_sock.la $(PML_TEST_LDADD)
 
 # The rules of btl/verbs, which need no device.

@@ -6,8 +6,11 @@
 #include "btl/sock/sock.h"
 #include "common/sum/crc32c.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <linux/tcp.h>
+#include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -131,6 +134,44 @@ static void addresses_are_paired(void)
     check_pairs("an address that both have", a, 3, bridge, 2, false, (int[]){-1, 1, -1});
     check_pairs("prefixes that differ", a, 3, wide, 1, false, (int[]){-1, 0, -1});
     check_pairs("none", a, 3, b, 0, false, (int[]){-1, -1, -1});
+}
+
+static struct ifaddrs *interfaces;
+
+int __wrap_getifaddrs(struct ifaddrs **all);
+int __wrap_getifaddrs(struct ifaddrs **all)
+{
+    *all = interfaces;
+    return 0;
+}
+
+void __wrap_freeifaddrs(struct ifaddrs *all);
+void __wrap_freeifaddrs(struct ifaddrs *all)
+{
+    (void) all;
+}
+
+static void addresses_of_a_link_are_used_if_named(void)
+{
+    struct sockaddr_in mask = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xffff0000)};
+    struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xa9fe0301)};
+    struct sockaddr_in given = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a010005)};
+    struct ifaddrs last = {.ifa_name = (char[]){"eth0"},
+                           .ifa_flags = IFF_UP | IFF_RUNNING,
+                           .ifa_addr = (struct sockaddr *) &given,
+                           .ifa_netmask = (struct sockaddr *) &mask};
+    struct ifaddrs first = last;
+    struct sock_address list[ADDRESSES_MAX];
+    struct error_text why;
+
+    first.ifa_next = &last;
+    first.ifa_addr = (struct sockaddr *) &own;
+    interfaces = &first;
+    CHECK(sock_addresses_list("auto", list, &why) == 1 && list[0].bytes[0] == 10, "without a wish");
+    CHECK(sock_addresses_list("^eth1", list, &why) == 1 && list[0].bytes[0] == 10, "all but one");
+    CHECK(sock_addresses_list("eth0", list, &why) == 1 && list[0].bytes[0] == 10, "the interface");
+    CHECK(sock_addresses_list("169.254.0.0/16", list, &why) == 1 && list[0].bytes[0] == 169,
+          "the subnet is named");
 }
 
 static void wishes_are_checked(void)
@@ -999,6 +1040,7 @@ int main(void)
     each_bit_of_a_header_is_checked();
     addresses_are_paired();
     wishes_are_checked();
+    addresses_of_a_link_are_used_if_named();
 
     mca_btl_base_registration_handle_t *handle =
         registered_add(NULL, NULL, put_memory + 8, PUT_BYTES, MCA_BTL_REG_FLAG_REMOTE_WRITE);
