@@ -109,8 +109,8 @@ static void later(uint64_t *since_ms, uint64_t by_ms, uint64_t now_ms)
         *since_ms = *since_ms + by_ms < now_ms ? *since_ms + by_ms : now_ms;
 }
 
-/* Under its lock, as our call ends: the process of the other end may have computed since its kernel
- * took that, which was no outage. */
+/* Under its lock: the other end has answered our call. Its process may have computed since its
+ * kernel took that, which was no outage. */
 static void wait_forgive(sock_peer_t *peer)
 {
     const uint64_t now_ms = sock_now_ms();
@@ -127,7 +127,8 @@ static void caller_drop(sock_peer_t *peer, int error)
     if (!peer->caller)
         return;
     bool leads_nowhere = peer->is_spare && !peer->was_linked && !peer->caller->is_connected;
-    wait_forgive(peer);
+    if (peer->caller->is_connected && error == ETIMEDOUT) /* until lately its kernel has answered */
+        peer->down_since_ms = sock_now_ms();
     const uint32_t most = leads_nowhere ? PAUSE_SPARE_MS : PAUSE_MOST_MS;
     sock_socket_close(peer->caller);
     peer->caller = NULL;
@@ -408,6 +409,7 @@ static void welcome_heard(sock_peer_t *peer, struct sock_socket *socket)
     if (greeting_is(heard, GREETING_LATER, &peer->their_secret, &socket->nonce)) {
         OPAL_THREAD_LOCK(&peer->lock);
         session_heard(peer, heard);
+        wait_forgive(peer);
         caller_drop(peer, 0);
         OPAL_THREAD_UNLOCK(&peer->lock);
         return;
