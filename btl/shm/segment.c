@@ -591,8 +591,9 @@ static int channel_fault_in(const struct segment *segment, struct channel *chann
         return 0;
     int error = errno;
     if (error == EINVAL || is_refused(error)) /* an older kernel, a filter */
-        return memory_reserve(segment->fd, offset, bytes);
-    (void) memory_release(segment->fd, offset, bytes); /* of what did get memory */
+        error = memory_reserve(segment->fd, offset, bytes);
+    if (error != 0)
+        (void) memory_release(segment->fd, offset, bytes); /* of what did get memory */
     return error == EFAULT ? ENOSPC : error;
 }
 

@@ -77,6 +77,8 @@ static sock_peer_t *peer_add(mca_btl_base_module_t *btl, opal_proc_t *proc, int 
     sock_peer_t *peer = address < 0 ? NULL : sock_peer_get(module, &proc->proc_name);
     if (address >= 0 && !peer)
         *status = OPAL_ERR_OUT_OF_RESOURCE;
+    if (peer && !sock_peer_is_of_this_job(peer))
+        sock.others_until_ms = 0; /* a session begins, where a tool has kept this BTL open */
     if (peer) {
         OPAL_THREAD_LOCK(&peer->lock);
         bool is_new = !peer->known;

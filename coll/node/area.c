@@ -98,7 +98,7 @@ static struct own_area *own_area_new(const struct multilane_commons *commons, si
 /* A number that this result never has: 0 would say that that of turn 2^32 - 1 is there. */
 static void result_clear(unsigned char *at)
 {
-    ((struct slot *) (void *) at)->number = 1;
+    atomic_store_explicit(&((struct slot *) (void *) at)->number, 1, memory_order_relaxed);
 }
 
 static void own_area_begin(struct own_area *own, uint32_t ranks, uint32_t slot_bytes)

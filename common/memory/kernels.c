@@ -73,6 +73,11 @@ bool kernels_choose(const char *setting, struct error_text *error)
     /* Device code may be text, which ends at a zero. */
     chosen.code = chosen.from_file =
         whole_file_read(setting, CODE_BYTES_MOST, WHOLE_FILE, &length, NULL, &why);
+    if (chosen.code && length == 0) {
+        free(chosen.from_file);
+        chosen.code = chosen.from_file = NULL;
+        fail_with(&why, "%.120s: it is empty", setting);
+    }
     return chosen.code ||
            fail_with(error, "it may be auto, none, or a file with device code; %.200s", why.text);
 }

@@ -34,7 +34,7 @@ __attribute__((visibility("default"))) void *malloc(size_t bytes)
 static void fail_once(size_t bytes)
 {
     if (rank == 1)
-        failing = bytes;
+        atomic_store(&failing, bytes);
 }
 
 static void wrong(const char *what, int round)
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
         after_an_operation_without_memory(atoi(argv[2]));
     else
         a_module_without_memory();
-    if (failing)
+    if (atomic_load(&failing))
         wrong("no allocation failed", 0);
     MPI_Finalize();
     return 0;

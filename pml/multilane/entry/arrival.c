@@ -130,20 +130,6 @@ static bool read_message(struct reader *reader, struct arrival *arrival)
     return true;
 }
 
-/* Of another job. */
-static void peer_ends(struct peer *peer, bool has_ended)
-{
-    atomic_store_explicit(&peer->has_ended, has_ended, memory_order_relaxed); /* peer_has_parted */
-}
-
-/* The first message over a lane: a process that has ended has begun anew. */
-static void lane_introduced(struct lane *lane, uint32_t index)
-{
-    peer_ends(lane->peer, false);
-    /* Relaxed, read by lane_of_remote: a number of its own. */
-    atomic_store_explicit(&lane->remote_index, index + 1, memory_order_relaxed);
-}
-
 static void control_arrived(struct peer *peer, struct lane *lane, const struct arrival *arrival,
                             struct reader *reader)
 {
@@ -175,8 +161,8 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         break;
     case WIRE_LANE:
         good = read_bytes(reader, &body.lane, sizeof(body.lane)) && body.lane.index < UINT8_MAX;
-        if (good && lane)
-            lane_introduced(lane, body.lane.index);
+        if (good && lane) /* relaxed, read by lane_of_remote: a number of its own */
+            atomic_store_explicit(&lane->remote_index, body.lane.index + 1, memory_order_relaxed);
         break;
     case WIRE_ALIVE:
         good = read_bytes(reader, &body.ask, sizeof(body.ask)) &&
@@ -199,7 +185,7 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         errors_peer_gave_up(peer);
         break;
     case WIRE_END:
-        peer_ends(peer, true);
+        atomic_store_explicit(&peer->has_ended, true, memory_order_relaxed); /* peer_has_parted */
         break;
     case WIRE_FIN:
         good = read_bytes(reader, &body.fin, sizeof(body.fin)) && recv_request_put(peer, &body.fin);

@@ -8,6 +8,25 @@
 #include "entry/calls.h"
 #include "match/inbound.h"
 
+/* The process of a rank, where it is of another job and was met; else null. */
+static struct peer *peer_of_other_job(const struct mca_pml_comm_t *comm, uint32_t rank)
+{
+    struct peer *peer = peer_find(comm_name_of(comm, rank));
+    return peer && peer->is_of_other_job ? peer : NULL;
+}
+
+/* A process of another job that had ended, and is in a new communicator, has begun anew. */
+static void members_begin(const struct mca_pml_comm_t *comm)
+{
+    if (!atomic_load_explicit(&multilane.other_job_peers, memory_order_relaxed))
+        return;
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        struct peer *peer = peer_of_other_job(comm, rank);
+        if (peer) /* peer_has_parted */
+            atomic_store_explicit(&peer->has_ended, false, memory_order_relaxed);
+    }
+}
+
 int module_add_comm(ompi_communicator_t *ompi)
 {
     uint32_t size = (uint32_t) ompi->c_remote_group->grp_proc_count;
@@ -30,6 +49,7 @@ int module_add_comm(ompi_communicator_t *ompi)
     ompi_comm_assert_subscribe(ompi, OMPI_COMM_ASSERT_NO_ANY_SOURCE);
     ompi_comm_assert_subscribe(ompi, OMPI_COMM_ASSERT_ALLOW_OVERTAKE);
     ompi->c_pml_comm = comm;
+    members_begin(comm);
 
     multilane_lock();
     /* Once it is listed, other threads deliver to it; the orphans must come first. */
@@ -52,13 +72,6 @@ static void comm_drop_unexpected(struct mca_pml_comm_t *comm)
             inbound_drop(inbound);
         }
     }
-}
-
-/* The process of a rank, where it is of another job and was met; else null. */
-static struct peer *peer_of_other_job(const struct mca_pml_comm_t *comm, uint32_t rank)
-{
-    struct peer *peer = peer_find(comm_name_of(comm, rank));
-    return peer && peer->is_of_other_job ? peer : NULL;
 }
 
 static bool has_other_job(const struct mca_pml_comm_t *comm)

@@ -85,9 +85,11 @@ static void move_show(const struct peer_class *class, enum class_buffer buffer,
     struct learned_key key = plan_entry_key(entry);
     uint32_t bucket = learned_bucket(bytes);
     const struct learning_range *range = learning_range_of(class, buffer, key, bucket);
+    OPAL_THREAD_LOCK(&learning_lock);
     *messages = range ? range->taken : 0;
     *seconds = learning_factor(class, buffer, key, bucket) *
                learning_equation_s(class, buffer, entry, bytes);
+    OPAL_THREAD_UNLOCK(&learning_lock);
 }
 
 static void move_add(struct peer_class *class, enum class_buffer buffer, const struct plan *from,
@@ -141,14 +143,16 @@ static void learning_rebase(struct peer_class *class, enum class_buffer buffer,
     OPAL_THREAD_UNLOCK(&learning_lock);
 }
 
-/* `stay`: as in the plan's input; 1: the plan was never used, and its change is no move, nor a
- * promise: a job's first messages go to new memory. False: the plan is the same. */
-static bool plan_again(struct peer_class *class, enum class_buffer buffer, double stay)
+/* `timed`: of the kind of buffer whose messages are timed for such ones. `stay`: as in the plan's
+ * input; 1: the plan was never used, and its change is no move, nor a promise: a job's first
+ * messages go to new memory. False: the plan is the same. */
+static bool plan_again(struct peer_class *class, enum class_buffer buffer,
+                       const struct learning *timed, double stay)
 {
     struct planned *before = class_planned(class, buffer);
     struct planned *after = before ? class_plan(class, buffer, stay) : NULL;
     struct learning *learning = learning_now(class, buffer);
-    uint64_t change = after ? first_change(learning, before->plan, after->plan) : NO_SIZE;
+    uint64_t change = after ? first_change(timed, before->plan, after->plan) : NO_SIZE;
     if (change == NO_SIZE) {
         planned_free(after);
         return false;
@@ -164,13 +168,14 @@ static bool plan_again(struct peer_class *class, enum class_buffer buffer, doubl
 }
 
 /* Other kinds of messages that follow the same times. */
-static void followers_plan(struct peer_class *class, enum class_buffer buffer)
+static void followers_plan(struct peer_class *class, enum class_buffer buffer,
+                           const struct learning *timed)
 {
     if (buffer == CLASS_CONTIGUOUS) {
-        (void) plan_again(class, CLASS_SYNC, 1);
-        (void) plan_again(class, CLASS_LEAVING, 1);
+        (void) plan_again(class, CLASS_SYNC, timed, 1);
+        (void) plan_again(class, CLASS_LEAVING, timed, 1);
     } else if (buffer == CLASS_PACKED) {
-        (void) plan_again(class, CLASS_SYNC_PACKED, 1);
+        (void) plan_again(class, CLASS_SYNC_PACKED, timed, 1);
     }
 }
 
@@ -184,17 +189,17 @@ static void plan_as_known(struct peer_class *class, enum class_buffer buffer,
     memset(learning->is_looked, 0, sizeof(learning->is_looked));
     OPAL_THREAD_UNLOCK(&learning_lock);
     atomic_store_explicit(&class->learned[buffer], &learning->model, memory_order_release);
-    bool changes = plan_again(class, buffer, stay);
+    bool changes = plan_again(class, buffer, learning, stay);
     /* Else not: their own plans know no `stay`, and would change with each small difference. */
     if (changes || stay == 1)
-        followers_plan(class, buffer);
+        followers_plan(class, buffer, learning);
 }
 
 bool learning_is_due(const struct peer_class *class, enum class_buffer buffer)
 {
     const struct learning *learning = learning_now(class, buffer);
     bool due = false;
-    if (!learning || !class_learns(class) || class->move_count >= MOVES_MOST)
+    if (!learning || !class_learns(class))
         return false;
     OPAL_THREAD_LOCK(&learning_lock);
     due = learning->has_news && clock_now_ns() >= learning->plan_after_ns;
@@ -206,12 +211,15 @@ void learning_plan(struct peer_class *class, enum class_buffer buffer)
 {
     struct learning *learning = learning_now(class, buffer);
     uint64_t begin_ns = clock_now_ns();
+    bool may_move = class->move_count < MOVES_MOST;
     if (!learning)
         return;
-    plan_as_known(class, buffer, learning, STAY);
+    if (may_move)
+        plan_as_known(class, buffer, learning, STAY);
     uint64_t end_ns = clock_now_ns();
     OPAL_THREAD_LOCK(&learning_lock);
-    learning->plan_after_ns = end_ns + (uint64_t) ((double) (end_ns - begin_ns) / PLANS_PART);
+    learning->plan_after_ns =
+        may_move ? end_ns + (uint64_t) ((double) (end_ns - begin_ns) / PLANS_PART) : UINT64_MAX;
     OPAL_THREAD_UNLOCK(&learning_lock);
 }
 

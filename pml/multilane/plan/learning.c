@@ -162,7 +162,7 @@ void learning_range_divide(struct learning_range *range, double by)
     for (int i = 0; i < LEARNING_TIMES; i++)
         range->ratio[i] = by > 0 ? (float) ((double) range->ratio[i] / by) : 0;
     if (!(by > 0))
-        range->taken = 0;
+        range->taken = range->recalled = 0;
 }
 
 void learning_bucket_rebase(struct learning *learning, uint32_t bucket, struct learned_key from,
@@ -201,6 +201,15 @@ struct learned_key learning_key_at(const struct learning *learning, const struct
     return plan_entry_key(plan_lookup(plan, learning_size(learning, bucket)));
 }
 
+/* Have earlier jobs left something of it? By its last size. */
+static bool is_recalled(const struct learning *learning, uint32_t bucket)
+{
+    for (uint32_t i = 0; i < learning->way_count; i++)
+        if (learning->ways[i]->at[bucket].recalled)
+            return true;
+    return false;
+}
+
 /* With the lock held, for a message that goes by the plan. */
 static void size_follow(struct learning *learning, const struct plan *plan, uint64_t bytes)
 {
@@ -208,10 +217,11 @@ static void size_follow(struct learning *learning, const struct plan *plan, uint
     struct learned_key before = learning_key_at(learning, plan, bucket);
     struct learned_key now = plan_entry_key(plan_lookup(plan, bytes));
     bool is_alike = learned_key_equals(before, now);
+    bool is_open = !learning->size[bucket] && (is_alike || !is_recalled(learning, bucket));
     learning->misses[bucket] = is_alike ? 0 : learning->misses[bucket] + 1;
     if (!is_alike)
         learning->other[bucket] = bytes;
-    if (learning->size[bucket] && learning->misses[bucket] < LEARNING_TIMES)
+    if (!is_open && learning->misses[bucket] < LEARNING_TIMES)
         return;
     if (!is_alike)
         learning_bucket_rebase(learning, bucket, before, now, false);
@@ -585,5 +595,6 @@ struct route *learning_route(struct peer_class *class, struct route *route, uint
         chosen = trial_choose(class, buffer, learning, key, bucket, in_use_s, messages, tried);
     }
     OPAL_THREAD_UNLOCK(&learning_lock);
-    return chosen ? chosen : route;
+    /* It was chosen for the size that stands for the range, and may not carry this one. */
+    return chosen && learning_equation_s(class, buffer, chosen->entry, bytes) > 0 ? chosen : route;
 }

@@ -43,6 +43,7 @@ struct span {
     const struct route *planned;
     struct route *route;
     uint32_t bucket;
+    uint64_t bytes;    /* of its first one */
     uint32_t messages; /* of the span, and before it, that were under way when it began */
     uint64_t since_ns;
 };
@@ -138,6 +139,7 @@ static struct route *span_begin(struct outgoing *out, struct peer_class *class, 
     span->planned = route;
     span->route = chosen;
     span->bucket = learned_bucket(out->size);
+    span->bytes = out->size;
     span->messages = 1 + length + peer_under_way(out->peer);
     span->since_ns = clock_now_ns();
     atomic_store_explicit(&span->left, length, memory_order_relaxed);
@@ -154,7 +156,9 @@ static struct route *span_next(struct outgoing *out, struct peer_class *class,
     OPAL_THREAD_LOCK(&timers.lock);
     uint32_t left = atomic_load_explicit(&span->left, memory_order_relaxed);
     if (span->peer == out->peer && left) {
-        if (span->planned == planned && span->bucket == learned_bucket(out->size)) {
+        /* A way that is tried was chosen for a size, and may not carry a larger one. */
+        bool carries = span->route == span->planned || out->size <= span->bytes;
+        if (carries && span->planned == planned && span->bucket == learned_bucket(out->size)) {
             route = span->route;
             if (--left == 0)
                 timer_start(out, class, route, span->since_ns, span->messages);

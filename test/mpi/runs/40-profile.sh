@@ -4,7 +4,7 @@
 # they do not fit.
 # What is read, refused or does not fit is the same in each series; a sanitizer sees all of it.
 elsewhere_only 'series=profile.@(calibrate|times|found|tool|used|switch-points*|other-pml|self)' \
-    'asan=!(profile.@(equal-names|no-write))'
+    'asan=!(profile.@(equal-names|no-write|tool))'
 profile_folder=$build/profile-test
 rm -rf "$profile_folder"
 mkdir -p "$profile_folder/cache" "$profile_folder/home"
