@@ -381,13 +381,13 @@ static void module_describe(struct verbs_module *module, const struct ibv_device
         btl->btl_get_limit = port->max_msg_sz;
     if (btl->btl_bandwidth == 0)
         btl->btl_bandwidth = megabits;
+    /* Of a device whose atomics hold with regard to the processor (IBV_ATOMIC_GLOB) that is not said:
+     * osc/rdma of Open MPI 4.1 then takes the lane for one to the process itself. */
     if (!module->atomics) {
         btl->btl_flags &= ~(uint32_t) MCA_BTL_FLAGS_ATOMIC_FOPS;
         btl->btl_atomic_flags = 0;
         btl->btl_atomic_fop = NULL;
         btl->btl_atomic_cswap = NULL;
-    } else if (device->atomic_cap == IBV_ATOMIC_GLOB) { /* with regard to the processor as well */
-        btl->btl_atomic_flags |= MCA_BTL_ATOMIC_SUPPORTS_GLOB;
     }
 }
 

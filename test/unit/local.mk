@@ -343,6 +343,19 @@ test_unit_verbs_strict_SOURCES = test/unit/verbs_strict.c test/fake/verbs/device
 test_unit_verbs_strict_CPPFLAGS = $(AM_CPPFLAGS) $(VERBS_CPPFLAGS)
 test_unit_verbs_strict_LDADD = $(VERBS_LIBS) -lpthread
 
+# Its ports, over that stand-in.
+if BUILD_VERBS
+unit_tests += test/unit/verbs_device
+endif
+test_unit_verbs_device_SOURCES = test/unit/verbs_device.c test/fake/verbs/device.c \
+	test/fake/verbs/fabric.c test/fake/verbs/profile.c test/fake/verbs/queue.c \
+	test/fake/verbs/request.c test/fake/verbs/strict.h
+test_unit_verbs_device_CPPFLAGS = $(COMPONENT_CPPFLAGS) $(VERBS_CPPFLAGS)
+test_unit_verbs_device_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=ibv_create_ah \
+	-Wl,--wrap=_ibv_query_gid_table -Wl,--wrap=ibv_query_device -Wl,--wrap=ibv_reg_mr \
+	-Wl,--wrap=ibv_reg_mr_iova2 -Wl,--wrap=mca_rcache_base_module_create -Wl,--wrap=verbs_works_open
+test_unit_verbs_device_LDADD = libmultilane_verbs.la $(PML_TEST_LDADD) $(VERBS_LIBS)
+
 # Its registrations of device memory, against the stand-in of test/fake.
 if HAVE_DMABUF
 unit_tests += test/unit/verbs_dmabuf

@@ -112,10 +112,6 @@ static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port
     struct ibv_port_attr all = {
         .state = IBV_PORT_ACTIVE,
         .max_mtu = IBV_MTU_4096,
-        .active_mtu = profile->mtu >= 4096   ? IBV_MTU_4096
-                      : profile->mtu >= 2048 ? IBV_MTU_2048
-                      : profile->mtu >= 1024 ? IBV_MTU_1024
-                                             : IBV_MTU_256,
         .gid_tbl_len = (int) profile->gids,
         .max_msg_sz = 1u << 30,
         .pkey_tbl_len = (uint16_t) (profile->roce ? 1 : profile->pkeys),
@@ -130,6 +126,11 @@ static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port
     if (context_is_dead(context))
         return EIO;
     fabric_lock();
+    uint32_t mtu = port_mtu(device, port);
+    all.active_mtu = mtu >= 4096   ? IBV_MTU_4096
+                     : mtu >= 2048 ? IBV_MTU_2048
+                     : mtu >= 1024 ? IBV_MTU_1024
+                                   : IBV_MTU_256;
     all.lid = port_lid(device, port);
     if (fabric_get()->devices[device].ports[port].down)
         all.state = IBV_PORT_DOWN;

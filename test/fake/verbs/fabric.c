@@ -125,6 +125,14 @@ uint16_t port_lid(uint32_t device, uint32_t port)
                        1000 * fabric->devices[device].ports[port].lid_epoch);
 }
 
+#define MTU_LOWERED 1024u
+
+uint32_t port_mtu(uint32_t device, uint32_t port)
+{
+    return fabric->devices[device].ports[port].mtu_lowered ? MTU_LOWERED
+                                                           : (uint32_t) profile_get()->mtu;
+}
+
 /* The key given lies elsewhere on every host; before it are those of other partitions. */
 uint16_t port_pkey(uint32_t device, uint32_t port, uint32_t index)
 {
@@ -138,6 +146,8 @@ uint16_t port_pkey(uint32_t device, uint32_t port, uint32_t index)
         return (uint16_t) profile->pkey;
     return index == 0 ? 0x7fff : 0;
 }
+
+#define SUBNET_LOST 99 /* of an address that an event adds: nothing sent there arrives */
 
 static void gid_address(uint32_t device, uint32_t port, bool is_foreign, uint32_t index,
                         struct ibv_gid_entry *entry)
@@ -178,6 +188,9 @@ bool port_gid(uint32_t device, uint32_t port, uint32_t index, struct ibv_gid_ent
     entry->gid_type = is_foreign || mine % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
     if (is_foreign || mine / 2 == 1) {
         gid_address(device, port, is_foreign, index, entry);
+    } else if (fabric->devices[device].ports[port].address_added) {
+        gid_address(device, port, false, index, entry);
+        entry->gid.raw[13] = SUBNET_LOST;
     } else {
         entry->gid.raw[0] = 0xfe;
         entry->gid.raw[1] = 0x80;
@@ -201,7 +214,7 @@ bool port_is_at(uint32_t device, uint32_t port, const struct ibv_ah_attr *path)
         return !profile_get()->roce && path->dlid == port_lid(device, port);
     for (uint32_t i = (uint32_t) profile_get()->foreign; port_gid(device, port, i, &entry); i++)
         if (memcmp(entry.gid.raw, path->grh.dgid.raw, sizeof(entry.gid.raw)) == 0)
-            return true;
+            return entry.gid.raw[13] != SUBNET_LOST;
     return false;
 }
 
@@ -325,7 +338,8 @@ void completion_push(uint32_t index, const struct ibv_wc *wc, uint32_t position)
 
 /* --- events --- */
 
-const char event_names[] = "port_down, port_up, lid, gid, pkey, sm, reregister, fatal";
+const char event_names[] =
+    "port_down, port_up, lid, gid, pkey, sm, reregister, address, mtu, fatal";
 
 static void socket_name(const struct fabric *of, uint32_t context, struct sockaddr_un *name,
                         socklen_t *length)
@@ -392,6 +406,12 @@ bool event_make(struct fabric *of, const char *what, uint32_t device, uint32_t p
         event.type = IBV_EVENT_SM_CHANGE;
     } else if (strcmp(what, "reregister") == 0) {
         event.type = IBV_EVENT_CLIENT_REREGISTER;
+    } else if (strcmp(what, "address") == 0) { /* of another subnet, before all others */
+        at->address_added = 1;
+        event.type = IBV_EVENT_GID_CHANGE;
+    } else if (strcmp(what, "mtu") == 0) {
+        at->mtu_lowered = 1;
+        event.type = IBV_EVENT_PORT_ACTIVE;
     } else if (strcmp(what, "fatal") == 0) {
         of->devices[device].dead = 1;
         event.type = IBV_EVENT_DEVICE_FATAL;

@@ -12,7 +12,7 @@
 /* What a word can change is a number that all profiles share to begin with. */
 #define COMMON                                                                                     \
     .hosts = 1, .devices = 1, .ports = 1, .width = 2, .mtu = 4096, .gids = 16, .pkeys = 1,         \
-    .pkey = 0xffff, .retry_ms = 300
+    .pkey = 0xffff, .retry_ms = 300, .inline_given = 1024
 
 /* Numbers of rdma-core's providers and of the drivers in Linux. */
 static const struct profile profiles[] = {
@@ -80,6 +80,7 @@ static const struct setting settings[] = {
     SETTING(reads_in, 0, 255, NULL),
     SETTING(reads_out, 0, 255, NULL),
     SETTING(max_inline, 0, 1024, NULL),
+    SETTING(inline_given, 0, 1024, NULL),
     SETTING(atomics, 0, 2, "no=0 hca=1 global=2"),
     SETTING(memlock, 0, LONG_MAX, NULL),
     SETTING(retry_ms, 1, 60000, NULL),

@@ -395,6 +395,8 @@ API struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *ini
         free(made);
         return NULL;
     }
+    if (init->cap.max_inline_data > (uint32_t) profile_get()->inline_given)
+        init->cap.max_inline_data = (uint32_t) profile_get()->inline_given;
     fabric_lock();
     if (pin(pd->context, (int64_t) bytes)) {
         at = pair_take(pd->context);
@@ -549,13 +551,14 @@ static bool depths_are_good(struct ibv_context *context, const struct ibv_qp_att
 static bool values_are_good(struct ibv_context *context, const struct ibv_qp_attr *values, int mask)
 {
     const struct profile *profile = profile_get();
+    uint32_t device = context_of(context)->device;
 
     if ((mask & IBV_QP_PORT) && (values->port_num < 1 || values->port_num > profile->ports))
         return !refuse(context, EINVAL, "port %u", values->port_num);
     if ((mask & IBV_QP_PKEY_INDEX) && values->pkey_index >= (profile->roce ? 1 : profile->pkeys))
         return !refuse(context, EINVAL, "P_Key index %u", values->pkey_index);
     if ((mask & IBV_QP_PATH_MTU) && (profile->rules & RULE_PATH_MTU) &&
-        (128 << values->path_mtu) > profile->mtu)
+        128u << values->path_mtu > port_mtu(device, values->ah_attr.port_num))
         return !refuse(context, EINVAL, "path MTU %d", 128 << values->path_mtu);
     if ((mask & IBV_QP_TIMEOUT) && values->timeout > 31)
         return !refuse(context, EINVAL, "timeout %u", values->timeout);

@@ -48,6 +48,7 @@ struct profile {
     long max_qp, max_qp_wr, max_sge, max_cqe, max_srq, max_srq_wr;
     long reads_in, reads_out; /* max_qp_rd_atom, max_qp_init_rd_atom */
     long max_inline, atomics, request_bytes;
+    long inline_given; /* at most, of what a pair asks for */
     /* of the node and its ports */
     long transport; /* enum ibv_transport_type */
     long hosts, devices, ports, roce, speed, slow_port, width, mtu, gids, foreign, routed;
@@ -85,6 +86,7 @@ struct strict_counts {
 
 struct wire_port {
     uint32_t down, lid_epoch, gid_epoch, pkey_epoch;
+    uint32_t address_added, mtu_lowered;
 };
 
 struct wire_device {
@@ -188,6 +190,7 @@ void completion_push(uint32_t cq, const struct ibv_wc *wc, uint32_t position);
 /* --- addresses --- */
 
 uint16_t port_lid(uint32_t device, uint32_t port);
+uint32_t port_mtu(uint32_t device, uint32_t port);
 uint16_t port_pkey(uint32_t device, uint32_t port, uint32_t index);
 /* False: the table has no such entry. */
 bool port_gid(uint32_t device, uint32_t port, uint32_t index, struct ibv_gid_entry *entry);

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a port of btl/verbs is, and what of it changes, over test/fake/verbs. Each case is a process
+ * of its own with its profile. */
+#include "check.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "btl/verbs/verbs.h"
+#include "test/fake/verbs/strict.h"
+
+/* --- what the cases change and see --- */
+
+static struct {
+    char said[1024];
+    unsigned paths; /* that were asked for */
+    bool no_paths;  /* the device makes none */
+    bool no_table;  /* its GIDs cannot be read */
+    int questions;  /* so many more succeed of those for the device's attributes; below 0: all */
+    int register_error;
+    mca_rcache_base_resources_t cache;
+} seen = {.questions = -1};
+
+void opal_output(int stream, const char *format, ...)
+{
+    va_list values;
+
+    (void) stream;
+    va_start(values, format);
+    vsnprintf(seen.said, sizeof(seen.said), format, values);
+    va_end(values);
+}
+
+struct ibv_ah *__real_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *path);
+struct ibv_ah *__wrap_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *path);
+struct ibv_ah *__wrap_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *path)
+{
+    seen.paths++;
+    return seen.no_paths ? NULL : __real_ibv_create_ah(pd, path);
+}
+
+ssize_t __real__ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
+                                    size_t room, uint32_t flags, size_t entry_size);
+ssize_t __wrap__ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
+                                    size_t room, uint32_t flags, size_t entry_size);
+ssize_t __wrap__ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
+                                    size_t room, uint32_t flags, size_t entry_size)
+{
+    return seen.no_table ? -ENOMEM
+                         : __real__ibv_query_gid_table(context, entries, room, flags, entry_size);
+}
+
+int __real_ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attributes);
+int __wrap_ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attributes);
+int __wrap_ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attributes)
+{
+    if (seen.questions == 0)
+        return EIO;
+    seen.questions--;
+    return __real_ibv_query_device(context, attributes);
+}
+
+struct ibv_mr *__real_ibv_reg_mr_iova2(struct ibv_pd *pd, void *base, size_t size, uint64_t remote,
+                                       unsigned access);
+struct ibv_mr *__wrap_ibv_reg_mr_iova2(struct ibv_pd *pd, void *base, size_t size, uint64_t remote,
+                                       unsigned access);
+struct ibv_mr *__wrap_ibv_reg_mr_iova2(struct ibv_pd *pd, void *base, size_t size, uint64_t remote,
+                                       unsigned access)
+{
+    errno = seen.register_error;
+    return seen.register_error ? NULL : __real_ibv_reg_mr_iova2(pd, base, size, remote, access);
+}
+struct ibv_mr *__real_ibv_reg_mr(struct ibv_pd *pd, void *base, size_t size, int access);
+struct ibv_mr *__wrap_ibv_reg_mr(struct ibv_pd *pd, void *base, size_t size, int access);
+struct ibv_mr *__wrap_ibv_reg_mr(struct ibv_pd *pd, void *base, size_t size, int access)
+{
+    errno = seen.register_error;
+    return seen.register_error ? NULL : __real_ibv_reg_mr(pd, base, size, access);
+}
+
+/* Open MPI, which is not started here. */
+mca_rcache_base_module_t *__wrap_mca_rcache_base_module_create(const char *name, void *owner,
+                                                               mca_rcache_base_resources_t *cache);
+mca_rcache_base_module_t *__wrap_mca_rcache_base_module_create(const char *name, void *owner,
+                                                               mca_rcache_base_resources_t *cache)
+{
+    static mca_rcache_base_module_t made;
+
+    (void) name, (void) owner;
+    seen.cache = *cache;
+    return &made;
+}
+int __wrap_verbs_works_open(struct verbs_module *module);
+int __wrap_verbs_works_open(struct verbs_module *module)
+{
+    (void) module;
+    return OPAL_SUCCESS;
+}
+
+/* --- the device --- */
+
+static struct verbs_module *device_open(void)
+{
+    static const mca_btl_base_module_t model = {.btl_flags =
+                                                    MCA_BTL_FLAGS_GET | MCA_BTL_FLAGS_ATOMIC_FOPS,
+                                                .btl_max_send_size = 4096,
+                                                .btl_put_limit = 1 << 20,
+                                                .btl_get_limit = 1 << 20};
+
+    verbs.devices = "auto";
+    verbs.gid_index = -1;
+    verbs.dmabuf.text = "none";
+    verbs.depth = (struct choice_depth){.requests = 32, .inline_bytes = 256};
+    verbs.receive_buffers = verbs.receive_buffers_most = 64;
+    OBJ_CONSTRUCT(&verbs.record_lock, opal_mutex_t);
+    verbs_device_open_all(&model);
+    return verbs.module_count != 0 ? verbs.modules[0] : NULL;
+}
+
+/* --- cases --- */
+
+static void atomics_are_never_said_to_be_global(void)
+{
+    struct verbs_module *module = device_open();
+
+    CHECK(module->atomics && !(module->super.btl_atomic_flags & MCA_BTL_ATOMIC_SUPPORTS_GLOB),
+          "flags %#x", (unsigned) module->super.btl_atomic_flags);
+}
+
+static int case_run(const char *words, void (*run)(void))
+{
+    int status = 0;
+    pid_t pid;
+
+    fflush(stdout);
+    pid = fork();
+    if (pid == 0) {
+        setenv("MULTILANE_STRICT_VERBS", words, 1);
+        unsetenv("MULTILANE_STRICT_FABRIC");
+        run();
+        exit(check_end());
+    }
+    waitpid(pid, &status, 0);
+    return status != 0;
+}
+
+int main(void)
+{
+    int failed = 0;
+
+    failed += case_run("bnxt,atomics=global", atomics_are_never_said_to_be_global);
+    return failed;
+}
