@@ -71,7 +71,14 @@ static int gid_rank(const struct choice_gid *gid)
     return gid->link == CHOICE_ROCE_V2 ? rank + 3 : rank;
 }
 
-int verbs_choice_gid(const struct choice_gid *gids, size_t count, int64_t wanted)
+static bool gid_is_same(const struct choice_gid *gid, const struct choice_gid *other)
+{
+    return gid->index == other->index && gid->link == other->link &&
+           memcmp(gid->raw, other->raw, sizeof(gid->raw)) == 0;
+}
+
+int verbs_choice_gid(const struct choice_gid *gids, size_t count, int64_t wanted,
+                     const struct choice_gid *used)
 {
     int best = -1;
 
@@ -81,6 +88,8 @@ int verbs_choice_gid(const struct choice_gid *gids, size_t count, int64_t wanted
         if (wanted >= 0) {
             if ((int64_t) gids[i].index == wanted)
                 return (int) i;
+        } else if (used && gid_is_same(&gids[i], used)) {
+            return (int) i;
         } else if (best < 0 || (gids[i].link != CHOICE_INFINIBAND &&
                                 gid_rank(&gids[i]) > gid_rank(&gids[best]))) {
             best = (int) i;

@@ -167,6 +167,7 @@ static bool gids_read(struct verbs_module *module, struct gid_table *table)
     return table->gids != NULL;
 }
 
+/* `chosen` is the one in use, and then the one to use. */
 static bool gid_choose(struct verbs_module *module, struct choice_gid *chosen)
 {
     struct gid_table table;
@@ -176,7 +177,7 @@ static bool gid_choose(struct verbs_module *module, struct choice_gid *chosen)
         REFUSE("%s: its table of GIDs cannot be read: %s", module->device, strerror(errno));
         return false;
     }
-    at = verbs_choice_gid(table.gids, table.count, verbs.gid_index);
+    at = verbs_choice_gid(table.gids, table.count, verbs.gid_index, chosen);
     if (at >= 0)
         *chosen = table.gids[at];
     else if (verbs.gid_index >= 0)
@@ -259,8 +260,9 @@ static bool device_is_far(struct verbs_module *module)
 static const char *address_fill(struct verbs_module *module, const struct ibv_port_attr *attributes,
                                 struct choice_address *address)
 {
-    struct choice_gid gid;
+    struct choice_gid gid = {.index = module->gid_index, .link = (enum choice_link) address->link};
 
+    memcpy(gid.raw, address->gid, CHOICE_GID_BYTES);
     if (!gid_choose(module, &gid))
         return "its port has lost its GID";
     if (!pkey_choose(module, attributes->pkey_tbl_len, address))
@@ -381,8 +383,8 @@ static void module_describe(struct verbs_module *module, const struct ibv_device
         btl->btl_get_limit = port->max_msg_sz;
     if (btl->btl_bandwidth == 0)
         btl->btl_bandwidth = megabits;
-    /* Of a device whose atomics hold with regard to the processor (IBV_ATOMIC_GLOB) that is not said:
-     * osc/rdma of Open MPI 4.1 then takes the lane for one to the process itself. */
+    /* Of a device whose atomics hold with regard to the processor (IBV_ATOMIC_GLOB) that is not
+     * said: osc/rdma of Open MPI 4.1 then takes the lane for one to the process itself. */
     if (!module->atomics) {
         btl->btl_flags &= ~(uint32_t) MCA_BTL_FLAGS_ATOMIC_FOPS;
         btl->btl_atomic_flags = 0;

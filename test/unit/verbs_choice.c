@@ -60,9 +60,9 @@ static void gid_of_infiniband_is_the_first(void)
     const struct choice_gid gids[] = {gid(0, CHOICE_INFINIBAND, LINK_LOCAL),
                                       gid(1, CHOICE_INFINIBAND, GLOBAL_V6)};
 
-    HOLDS(verbs_choice_gid(gids, 2, -1) == 0);
-    HOLDS(verbs_choice_gid(gids, 2, 1) == 1);
-    HOLDS(verbs_choice_gid(gids, 2, 2) == -1);
+    HOLDS(verbs_choice_gid(gids, 2, -1, NULL) == 0);
+    HOLDS(verbs_choice_gid(gids, 2, 1, NULL) == 1);
+    HOLDS(verbs_choice_gid(gids, 2, 2, NULL) == -1);
 }
 
 /* As a two-port RoCE card shows its tables: each address once for v1 and once for v2. */
@@ -73,11 +73,11 @@ static void gid_of_roce_is_v2_and_ipv4_if_there_is_one(void)
         gid(2, CHOICE_ROCE_V1, IPV4),       gid(3, CHOICE_ROCE_V2, IPV4),
         gid(4, CHOICE_ROCE_V1, GLOBAL_V6),  gid(5, CHOICE_ROCE_V2, GLOBAL_V6)};
 
-    HOLDS(verbs_choice_gid(gids, 6, -1) == 3);
-    HOLDS(verbs_choice_gid(gids, 2, -1) == 1);
-    HOLDS(verbs_choice_gid(gids, 6, 2) == 2);
-    HOLDS(verbs_choice_gid(gids, 3, -1) == 1); /* a v2 of the link before a v1 of IPv4 */
-    HOLDS(verbs_choice_gid(gids, 1, -1) == 0);
+    HOLDS(verbs_choice_gid(gids, 6, -1, NULL) == 3);
+    HOLDS(verbs_choice_gid(gids, 2, -1, NULL) == 1);
+    HOLDS(verbs_choice_gid(gids, 6, 2, NULL) == 2);
+    HOLDS(verbs_choice_gid(gids, 3, -1, NULL) == 1); /* a v2 of the link before a v1 of IPv4 */
+    HOLDS(verbs_choice_gid(gids, 1, -1, NULL) == 0);
 }
 
 static void gid_of_ipv6_of_the_world_before_that_of_the_link(void)
@@ -85,7 +85,7 @@ static void gid_of_ipv6_of_the_world_before_that_of_the_link(void)
     const struct choice_gid gids[] = {gid(0, CHOICE_ROCE_V2, LINK_LOCAL),
                                       gid(3, CHOICE_ROCE_V2, GLOBAL_V6)};
 
-    HOLDS(verbs_choice_gid(gids, 2, -1) == 1);
+    HOLDS(verbs_choice_gid(gids, 2, -1, NULL) == 1);
 }
 
 static void gid_that_is_empty_is_none(void)
@@ -93,10 +93,24 @@ static void gid_that_is_empty_is_none(void)
     const struct choice_gid gids[] = {gid(0, CHOICE_ROCE_V2, EMPTY),
                                       gid(1, CHOICE_ROCE_V1, LINK_LOCAL)};
 
-    HOLDS(verbs_choice_gid(gids, 0, -1) == -1);
-    HOLDS(verbs_choice_gid(gids, 1, -1) == -1);
-    HOLDS(verbs_choice_gid(gids, 2, 0) == -1);
-    HOLDS(verbs_choice_gid(gids, 2, -1) == 1);
+    HOLDS(verbs_choice_gid(gids, 0, -1, NULL) == -1);
+    HOLDS(verbs_choice_gid(gids, 1, -1, NULL) == -1);
+    HOLDS(verbs_choice_gid(gids, 2, 0, NULL) == -1);
+    HOLDS(verbs_choice_gid(gids, 2, -1, NULL) == 1);
+}
+
+/* An interface that comes by an address must not break the connections of another. */
+static void gid_in_use_stays_while_it_is_there(void)
+{
+    const struct choice_gid gids[] = {gid(0, CHOICE_ROCE_V2, IPV4),
+                                      gid(1, CHOICE_ROCE_V2, GLOBAL_V6),
+                                      gid(2, CHOICE_ROCE_V2, EMPTY)};
+    const struct choice_gid moved = gid(3, CHOICE_ROCE_V2, GLOBAL_V6);
+
+    HOLDS(verbs_choice_gid(gids, 3, -1, &gids[1]) == 1);
+    HOLDS(verbs_choice_gid(gids, 3, -1, &gids[2]) == 0);
+    HOLDS(verbs_choice_gid(gids, 3, -1, &moved) == 0);
+    HOLDS(verbs_choice_gid(gids, 3, 0, &gids[1]) == 0);
 }
 
 /* --- subnets --- */
@@ -454,6 +468,7 @@ int main(void)
     gid_of_roce_is_v2_and_ipv4_if_there_is_one();
     gid_of_ipv6_of_the_world_before_that_of_the_link();
     gid_that_is_empty_is_none();
+    gid_in_use_stays_while_it_is_there();
     subnets_are_distinguished_by_the_mask();
     subnets_of_infiniband_are_prefixes_whatever_the_pairing();
     links_of_different_kinds_never_pair();

@@ -120,7 +120,31 @@ static struct verbs_module *device_open(void)
     return verbs.module_count != 0 ? verbs.modules[0] : NULL;
 }
 
+/* What refreshing finds once that has happened to the port. */
+static const char *after(struct verbs_module *module, const char *event)
+{
+    CHECK(strict_verbs_event(event, 0, 1), "no event %s", event);
+    return verbs_device_refresh(module);
+}
+
 /* --- cases --- */
+
+static void address_in_use_stays_where_another_comes_before_it(void)
+{
+    struct verbs_module *module = device_open();
+    uint32_t index = module->gid_index;
+    const char *changed = after(module, "address");
+
+    CHECK(!changed && module->gid_index == index, "%s, index %u", changed, module->gid_index);
+}
+
+static void lost_address_is_seen(void)
+{
+    struct verbs_module *module = device_open();
+    const char *changed = after(module, "gid");
+
+    CHECK(changed && strstr(changed, "GID of its port has changed"), "%s", changed);
+}
 
 static void atomics_are_never_said_to_be_global(void)
 {
@@ -151,6 +175,8 @@ int main(void)
 {
     int failed = 0;
 
+    failed += case_run("hns", address_in_use_stays_where_another_comes_before_it);
+    failed += case_run("hns", lost_address_is_seen);
     failed += case_run("bnxt,atomics=global", atomics_are_never_said_to_be_global);
     return failed;
 }
