@@ -164,34 +164,30 @@ static bool gids_read(struct verbs_module *module, struct gid_table *table)
             table->count++;
     }
     free(entries);
+    if (!table->gids)
+        REFUSE("%s: its table of GIDs cannot be read: %s", module->device, strerror(errno));
     return table->gids != NULL;
 }
 
 /* `chosen` is the one in use, and then the one to use. */
-static bool gid_choose(struct verbs_module *module, struct choice_gid *chosen)
+static bool gid_choose(struct verbs_module *module, const struct gid_table *table,
+                       struct choice_gid *chosen)
 {
-    struct gid_table table;
-    int at = -1;
+    int at = verbs_choice_gid(table->gids, table->count, verbs.gid_index, chosen);
 
-    if (!gids_read(module, &table)) {
-        REFUSE("%s: its table of GIDs cannot be read: %s", module->device, strerror(errno));
-        return false;
-    }
-    at = verbs_choice_gid(table.gids, table.count, verbs.gid_index, chosen);
     if (at >= 0)
-        *chosen = table.gids[at];
+        *chosen = table->gids[at];
     else if (verbs.gid_index >= 0)
         REFUSE("%s: btl_verbs_gid_index is %d, where its table has no address; see "
                "/sys/class/infiniband/*/ports/*/gids, or leave it out",
                module->device, verbs.gid_index);
-    else if (table.foreign > 0)
+    else if (table->foreign > 0)
         REFUSE("%s: all of its %zu GIDs belong to other network namespaces; give this container an "
                "interface of the port, or run in the host's network namespace",
-               module->device, table.foreign);
+               module->device, table->foreign);
     else
         REFUSE("%s: its table of GIDs is empty; give its network interface an address",
                module->device);
-    free(table.gids);
     return at >= 0;
 }
 
@@ -256,14 +252,16 @@ static bool device_is_far(struct verbs_module *module)
 
 #define RAILS_BY_RULE 2
 
-/* Returns what the port has not, or NULL. */
+/* Frees the table. Returns what the port has not, or NULL. */
 static const char *address_fill(struct verbs_module *module, const struct ibv_port_attr *attributes,
-                                struct choice_address *address)
+                                struct gid_table *table, struct choice_address *address)
 {
     struct choice_gid gid = {.index = module->gid_index, .link = (enum choice_link) address->link};
 
     memcpy(gid.raw, address->gid, CHOICE_GID_BYTES);
-    if (!gid_choose(module, &gid))
+    bool has_gid = gid_choose(module, table, &gid);
+    free(table->gids);
+    if (!has_gid)
         return "its port has lost its GID";
     if (!pkey_choose(module, attributes->pkey_tbl_len, address))
         return "its port is no member of its partition any more";
@@ -441,13 +439,30 @@ static bool events_open(struct verbs_module *module)
     return flags >= 0 && fcntl(module->context->async_fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
+static void refuse_silent(const char *device, int error)
+{
+    REFUSE("%s: it cannot be asked what it is: %s", device, strerror(error));
+}
+
+static bool attributes_read(struct verbs_module *module, struct ibv_device_attr *device,
+                            struct ibv_port_attr *port)
+{
+    int error = ibv_query_device(module->context, device);
+
+    if (error == 0)
+        error = ibv_query_port(module->context, (uint8_t) module->port_number, port);
+    if (error != 0)
+        refuse_silent(module->device, error);
+    return error == 0;
+}
+
 static bool module_open(struct verbs_module *module, struct verbs_port *port)
 {
     struct ibv_device_attr device;
     struct ibv_port_attr attributes;
+    struct gid_table table;
 
-    if (!module->context || ibv_query_device(module->context, &device) != 0 ||
-        ibv_query_port(module->context, (uint8_t) module->port_number, &attributes) != 0)
+    if (!module->context || !attributes_read(module, &device, &attributes))
         return false;
     if (attributes.state != IBV_PORT_ACTIVE) {
         REFUSE("%s: its state is \"%s\"; connect it, or set its interface up", module->device,
@@ -459,7 +474,8 @@ static bool module_open(struct verbs_module *module, struct verbs_port *port)
         REFUSE("%s: it has no room for another process: %s", module->device, strerror(errno));
         return false;
     }
-    if (address_fill(module, &attributes, &port->address) != NULL)
+    if (!gids_read(module, &table) ||
+        address_fill(module, &attributes, &table, &port->address) != NULL)
         return false;
     module_describe(module, &device, &attributes, port->address.megabits);
     port->mtu = (uint32_t) module->mtu;
@@ -496,11 +512,15 @@ const char *verbs_device_refresh(struct verbs_module *module)
     struct ibv_port_attr attributes;
     const uint32_t gid_index = module->gid_index;
     const uint16_t pkey_index = module->pkey_index;
+    struct gid_table table;
 
     if (ibv_query_port(module->context, (uint8_t) module->port_number, &attributes) != 0 ||
         attributes.state != IBV_PORT_ACTIVE)
         return NULL; /* it is down, and works under way will say so */
-    const char *changed = address_fill(module, &attributes, &now);
+    module->look_due = !gids_read(module, &table);
+    if (module->look_due)
+        return NULL;
+    const char *changed = address_fill(module, &attributes, &table, &now);
     if (changed)
         return changed;
     /* Pairs name the GID and the partition by their places in the port's tables. */
@@ -564,10 +584,11 @@ static uint32_t ports_of(struct ibv_device *device)
         refuse_open(device, errno);
         return 0;
     }
-    if (ibv_query_device(context, &attributes) != 0)
-        attributes.phys_port_cnt = 0;
+    int error = ibv_query_device(context, &attributes);
+    if (error != 0)
+        refuse_silent(ibv_get_device_name(device), error);
     ibv_close_device(context);
-    return attributes.phys_port_cnt;
+    return error == 0 ? attributes.phys_port_cnt : 0;
 }
 
 /* In the order that their ports are to have; without memory in the one given. */

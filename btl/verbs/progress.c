@@ -261,6 +261,8 @@ static __attribute__((noinline)) void round_extra(struct verbs_module *module, u
     if (round % EVENT_ROUNDS == 0 || module->port_down ||
         atomic_load_explicit(&module->draining, memory_order_relaxed) != 0)
         events_read(module);
+    if (OPAL_UNLIKELY(module->look_due) && round % EVENT_ROUNDS == 0)
+        port_look(module);
     if (greeting && !atomic_load_explicit(&module->dead, memory_order_relaxed))
         verbs_greetings_repeat(module);
 }

@@ -276,7 +276,8 @@ struct verbs_module {
     _Atomic bool polling; /* set by the one thread that polls the completion queues */
     uint32_t round;
     bool port_down;
-    _Atomic bool dead;             /* the device reports nothing any more */
+    bool look_due;     /* something of the port has changed, and its GIDs could not be read */
+    _Atomic bool dead; /* the device reports nothing any more */
     _Atomic uint32_t empty_rounds; /* how often the receive completions were polled empty */
     _Atomic uint32_t draining;     /* peers in DRAIN_WAITING */
     _Atomic bool returns_due;      /* a peer may have messages to return */

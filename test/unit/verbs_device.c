@@ -146,6 +146,32 @@ static void lost_address_is_seen(void)
     CHECK(changed && strstr(changed, "GID of its port has changed"), "%s", changed);
 }
 
+static void table_that_cannot_be_read_says_nothing(void)
+{
+    struct verbs_module *module = device_open();
+
+    seen.no_table = true;
+    const char *changed = after(module, "sm");
+    CHECK(!changed && module->look_due, "%s", changed);
+    seen.no_table = false;
+    changed = after(module, "gid");
+    CHECK(changed && !module->look_due, "it is not looked at again");
+}
+
+static void device_that_does_not_answer_is_named(void)
+{
+    seen.questions = 0;
+    CHECK(!device_open() && strstr(seen.said, "mlx5_0: it cannot be asked what it is"), "%s",
+          seen.said);
+}
+
+static void port_that_does_not_answer_is_named(void)
+{
+    seen.questions = 1;
+    CHECK(!device_open() && strstr(seen.said, "mlx5_0:1: it cannot be asked what it is"), "%s",
+          seen.said);
+}
+
 static void atomics_are_never_said_to_be_global(void)
 {
     struct verbs_module *module = device_open();
@@ -177,6 +203,9 @@ int main(void)
 
     failed += case_run("hns", address_in_use_stays_where_another_comes_before_it);
     failed += case_run("hns", lost_address_is_seen);
+    failed += case_run("hns", table_that_cannot_be_read_says_nothing);
+    failed += case_run("mlx5", device_that_does_not_answer_is_named);
+    failed += case_run("mlx5", port_that_does_not_answer_is_named);
     failed += case_run("bnxt,atomics=global", atomics_are_never_said_to_be_global);
     return failed;
 }
