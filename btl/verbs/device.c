@@ -341,10 +341,10 @@ static bool receives_open(struct verbs_module *module, const struct ibv_device_a
 static bool inline_probe(struct verbs_module *module)
 {
     for (uint32_t wanted = verbs.depth.inline_bytes; true; wanted /= 2) {
-        struct ibv_qp *qp = verbs_pair_make(module, wanted);
+        module->inline_max = wanted;
+        struct ibv_qp *qp = verbs_pair_make(module, &module->inline_max);
 
         if (qp) {
-            module->inline_max = wanted;
             ibv_destroy_qp(qp);
             return true;
         }

@@ -50,7 +50,7 @@ static void pair_refused(const verbs_peer_t *peer, int error)
             module->device, OPAL_NAME_PRINT(peer->name), pairs, strerror(error), module->max_pairs);
 }
 
-struct ibv_qp *verbs_pair_make(struct verbs_module *module, uint32_t inline_bytes)
+struct ibv_qp *verbs_pair_make(struct verbs_module *module, uint32_t *inline_bytes)
 {
     struct ibv_qp_init_attr init = {
         .send_cq = module->send_cq,
@@ -58,11 +58,14 @@ struct ibv_qp *verbs_pair_make(struct verbs_module *module, uint32_t inline_byte
         .srq = module->srq,
         .cap = {.max_send_wr = verbs.depth.requests,
                 .max_send_sge = 2,
-                .max_inline_data = inline_bytes},
+                .max_inline_data = *inline_bytes},
         .qp_type = IBV_QPT_RC,
     };
+    struct ibv_qp *qp = ibv_create_qp(module->pd, &init);
 
-    return ibv_create_qp(module->pd, &init);
+    if (qp && init.cap.max_inline_data < *inline_bytes)
+        *inline_bytes = init.cap.max_inline_data;
+    return qp;
 }
 
 bool verbs_pair_create(verbs_peer_t *peer)
@@ -76,11 +79,12 @@ bool verbs_pair_create(verbs_peer_t *peer)
                            IBV_ACCESS_REMOTE_READ |
                            (module->atomics ? IBV_ACCESS_REMOTE_ATOMIC : 0),
     };
+    uint32_t inline_bytes = module->inline_max;
     struct ibv_qp *qp;
 
     if (atomic_load_explicit(&module->dead, memory_order_relaxed))
         return false;
-    qp = verbs_pair_make(module, module->inline_max);
+    qp = verbs_pair_make(module, &inline_bytes);
     if (!qp ||
         ibv_modify_qp(qp, &attributes,
                       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) != 0) {

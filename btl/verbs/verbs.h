@@ -504,9 +504,9 @@ void verbs_path_fill(struct verbs_module *module, const struct choice_address *a
                      struct ibv_ah_attr *path);
 /* Makes a queue pair for this peer; false, and says why, if that fails. */
 bool verbs_pair_create(verbs_peer_t *peer);
-/* A queue pair of the module that takes messages of so many bytes inside its requests; NULL: errno
- * says why not. */
-struct ibv_qp *verbs_pair_make(struct verbs_module *module, uint32_t inline_bytes);
+/* A queue pair of the module; NULL: errno says why not. So many bytes of a message are asked to go
+ * inside its requests, and so many do: some drivers take any number and give none. */
+struct ibv_qp *verbs_pair_make(struct verbs_module *module, uint32_t *inline_bytes);
 void verbs_pair_end(const verbs_peer_t *peer, struct verbs_end *end);
 /* Makes our queue pair ready for the one at the other end. */
 bool verbs_pair_connect(verbs_peer_t *peer, const struct verbs_end *other);

@@ -158,6 +158,13 @@ static void table_that_cannot_be_read_says_nothing(void)
     CHECK(changed && !module->look_due, "it is not looked at again");
 }
 
+static void inline_size_is_the_one_given(void)
+{
+    struct verbs_module *module = device_open();
+
+    CHECK(module && module->inline_max == 16, "%u bytes", module ? module->inline_max : 0);
+}
+
 static void device_that_does_not_answer_is_named(void)
 {
     seen.questions = 0;
@@ -204,6 +211,7 @@ int main(void)
     failed += case_run("hns", address_in_use_stays_where_another_comes_before_it);
     failed += case_run("hns", lost_address_is_seen);
     failed += case_run("hns", table_that_cannot_be_read_says_nothing);
+    failed += case_run("mlx5,inline_given=16", inline_size_is_the_one_given);
     failed += case_run("mlx5", device_that_does_not_answer_is_named);
     failed += case_run("mlx5", port_that_does_not_answer_is_named);
     failed += case_run("bnxt,atomics=global", atomics_are_never_said_to_be_global);

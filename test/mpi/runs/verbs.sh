@@ -129,6 +129,8 @@ verbs_strict_ports() {
     strict mpi hns,hosts=2,sl=5,traffic_class=106 verbs.strict.service-level 2 $lanes --mca btl_verbs_service_level 5 \
         --mca btl_verbs_traffic_class 106 -- ring
     strict check mlx5,hosts=2 "${prefix}verbs.strict.receives-most" strict_receives_most
+    # A driver that takes any inline size and gives none.
+    strict mpi mlx5,hosts=2,inline_given=0 verbs.strict.no-inline 2 $lanes -- ring
     # A device that answers no reads: messages by get go another way.
     strict mpi mlx5,hosts=2,reads_in=0 verbs.strict.no-reads 2 $lanes \
         --mca pml_multilane_protocol rndv-get -- traffic --seeds 1 --batches 2
