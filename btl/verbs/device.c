@@ -534,6 +534,8 @@ const char *verbs_device_refresh(struct verbs_module *module)
         atomic_store_explicit(&module->greeter_broken, true, memory_order_relaxed);
     opal_mutex_lock(&verbs.record_lock);
     *mine = now;
+    module->mtu = attributes.active_mtu; /* connections that are made from now on take it */
+    verbs.record.ports[module->port_index].mtu = (uint32_t) module->mtu;
     verbs.paired_nonce = 0;
     opal_mutex_unlock(&verbs.record_lock);
     return changed;

@@ -179,6 +179,15 @@ static void port_that_does_not_answer_is_named(void)
           seen.said);
 }
 
+static void lowered_mtu_is_taken(void)
+{
+    struct verbs_module *module = device_open();
+    const char *changed = after(module, "mtu");
+
+    CHECK(!changed && module->mtu == IBV_MTU_1024 && verbs.record.ports[0].mtu == IBV_MTU_1024,
+          "%s, MTU %d and %u", changed, (int) module->mtu, verbs.record.ports[0].mtu);
+}
+
 static void atomics_are_never_said_to_be_global(void)
 {
     struct verbs_module *module = device_open();
@@ -214,6 +223,7 @@ int main(void)
     failed += case_run("mlx5,inline_given=16", inline_size_is_the_one_given);
     failed += case_run("mlx5", device_that_does_not_answer_is_named);
     failed += case_run("mlx5", port_that_does_not_answer_is_named);
+    failed += case_run("hns", lowered_mtu_is_taken);
     failed += case_run("bnxt,atomics=global", atomics_are_never_said_to_be_global);
     return failed;
 }
