@@ -271,12 +271,18 @@ static const char *address_fill(struct verbs_module *module, const struct ibv_po
     address->link = (uint8_t) gid.link;
     address->subnet_bits = verbs_choice_subnet_bits(
         gid.link, gid.raw, gid.link == CHOICE_INFINIBAND ? 0 : verbs_route_netmask_bits(gid.raw));
-    address->megabits = megabits_of(module, attributes);
     address->needs_route = (attributes->flags & IBV_QPF_GRH_REQUIRED) != 0;
+    return NULL;
+}
+
+/* What stays as it was published, since both ends pair their ports by it. */
+static void address_rank(struct verbs_module *module, const struct ibv_port_attr *attributes,
+                         struct choice_address *address)
+{
+    address->megabits = megabits_of(module, attributes);
     address->is_far = device_is_far(module);
     address->rails = (uint8_t) (verbs.rails == 0 ? RAILS_BY_RULE : verbs.rails);
     memcpy(address->name, module->device, sizeof(address->name));
-    return NULL;
 }
 
 /* --- one port --- */
@@ -477,6 +483,7 @@ static bool module_open(struct verbs_module *module, struct verbs_port *port)
     if (!gids_read(module, &table) ||
         address_fill(module, &attributes, &table, &port->address) != NULL)
         return false;
+    address_rank(module, &attributes, &port->address);
     module_describe(module, &device, &attributes, port->address.megabits);
     port->mtu = (uint32_t) module->mtu;
     if (!queues_open(module, &device) || !receives_open(module, &device) || !inline_probe(module))

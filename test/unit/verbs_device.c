@@ -120,6 +120,11 @@ static struct verbs_module *device_open(void)
     return verbs.module_count != 0 ? verbs.modules[0] : NULL;
 }
 
+static struct choice_address *address(void)
+{
+    return &verbs.record.ports[0].address;
+}
+
 /* What refreshing finds once that has happened to the port. */
 static const char *after(struct verbs_module *module, const char *event)
 {
@@ -188,6 +193,18 @@ static void lowered_mtu_is_taken(void)
           "%s, MTU %d and %u", changed, (int) module->mtu, verbs.record.ports[0].mtu);
 }
 
+static void what_pairs_ports_stays(void)
+{
+    struct verbs_module *module = device_open();
+
+    address()->is_far = 1;
+    address()->rails = 7;
+    address()->megabits = 5;
+    (void) after(module, "reregister");
+    CHECK(address()->is_far == 1 && address()->rails == 7 && address()->megabits == 5,
+          "far %u, %u rails, %u Mbit/s", address()->is_far, address()->rails, address()->megabits);
+}
+
 static void atomics_are_never_said_to_be_global(void)
 {
     struct verbs_module *module = device_open();
@@ -224,6 +241,7 @@ int main(void)
     failed += case_run("mlx5", device_that_does_not_answer_is_named);
     failed += case_run("mlx5", port_that_does_not_answer_is_named);
     failed += case_run("hns", lowered_mtu_is_taken);
+    failed += case_run("mlx5", what_pairs_ports_stays);
     failed += case_run("bnxt,atomics=global", atomics_are_never_said_to_be_global);
     return failed;
 }
