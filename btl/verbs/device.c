@@ -95,19 +95,25 @@ static enum choice_link link_of(uint32_t gid_type)
                                               : CHOICE_ROCE_V2;
 }
 
-/* Whether a path can begin at that GID: not where it belongs to another network namespace, which
- * the table shows as well, and the device refuses. */
-static bool gid_works(struct verbs_module *module, const struct ibv_gid_entry *entry)
+/* Whether it belongs to another network namespace: the table shows those as well. */
+static bool gid_is_foreign(const struct ibv_gid_entry *entry)
 {
-    struct ibv_ah_attr path = {.is_global = 1, .port_num = (uint8_t) module->port_number};
     char name[IF_NAMESIZE];
 
-    if (entry->gid_type == IBV_GID_TYPE_IB)
+    return entry->gid_type != IBV_GID_TYPE_IB && entry->ndev_ifindex != 0 &&
+           !if_indextoname(entry->ndev_ifindex, name);
+}
+
+/* Whether a path can begin at that GID. Where none can, the kernel may take a second to find that.
+ */
+static bool gid_works(struct verbs_module *module, const struct choice_gid *gid)
+{
+    struct ibv_ah_attr path = {.is_global = 1, .port_num = (uint8_t) module->port_number};
+
+    if (gid->link == CHOICE_INFINIBAND)
         return true;
-    if (entry->ndev_ifindex != 0 && !if_indextoname(entry->ndev_ifindex, name))
-        return false;
-    path.grh.dgid = entry->gid;
-    path.grh.sgid_index = (uint8_t) entry->gid_index;
+    memcpy(path.grh.dgid.raw, gid->raw, CHOICE_GID_BYTES);
+    path.grh.sgid_index = (uint8_t) gid->index;
     path.grh.hop_limit = 1;
     struct ibv_ah *way = ibv_create_ah(module->pd, &path);
     if (way)
@@ -157,8 +163,7 @@ static bool gids_read(struct verbs_module *module, struct gid_table *table)
         gid->index = entries[i].gid_index;
         gid->link = link_of(entries[i].gid_type);
         memcpy(gid->raw, entries[i].gid.raw, CHOICE_GID_BYTES);
-        /* One that the user names is tried by its first connection. */
-        if (verbs.gid_index < 0 && !gid_works(module, &entries[i]))
+        if (verbs.gid_index < 0 && gid_is_foreign(&entries[i]))
             table->foreign++;
         else
             table->count++;
@@ -169,11 +174,26 @@ static bool gids_read(struct verbs_module *module, struct gid_table *table)
     return table->gids != NULL;
 }
 
+/* The index in the table of the best one that works; -1: none. One that the user names is tried by
+ * its first connection. */
+static int gid_find(struct verbs_module *module, struct gid_table *table,
+                    const struct choice_gid *used)
+{
+    int at;
+
+    while ((at = verbs_choice_gid(table->gids, table->count, verbs.gid_index, used)) >= 0) {
+        if (verbs.gid_index >= 0 || gid_works(module, &table->gids[at]))
+            break;
+        memset(table->gids[at].raw, 0, CHOICE_GID_BYTES); /* it is not chosen again */
+    }
+    return at;
+}
+
 /* `chosen` is the one in use, and then the one to use. */
-static bool gid_choose(struct verbs_module *module, const struct gid_table *table,
+static bool gid_choose(struct verbs_module *module, struct gid_table *table,
                        struct choice_gid *chosen)
 {
-    int at = verbs_choice_gid(table->gids, table->count, verbs.gid_index, chosen);
+    int at = gid_find(module, table, chosen);
 
     if (at >= 0)
         *chosen = table->gids[at];

@@ -163,6 +163,11 @@ static void table_that_cannot_be_read_says_nothing(void)
     CHECK(changed && !module->look_due, "it is not looked at again");
 }
 
+static void only_the_best_address_is_tried(void)
+{
+    CHECK(device_open() && seen.paths == 1, "%u paths", seen.paths);
+}
+
 static void inline_size_is_the_one_given(void)
 {
     struct verbs_module *module = device_open();
@@ -237,6 +242,7 @@ int main(void)
     failed += case_run("hns", address_in_use_stays_where_another_comes_before_it);
     failed += case_run("hns", lost_address_is_seen);
     failed += case_run("hns", table_that_cannot_be_read_says_nothing);
+    failed += case_run("hns", only_the_best_address_is_tried);
     failed += case_run("mlx5,inline_given=16", inline_size_is_the_one_given);
     failed += case_run("mlx5", device_that_does_not_answer_is_named);
     failed += case_run("mlx5", port_that_does_not_answer_is_named);
