@@ -168,6 +168,12 @@ static void only_the_best_address_is_tried(void)
     CHECK(device_open() && seen.paths == 1, "%u paths", seen.paths);
 }
 
+static void device_without_paths_is_named(void)
+{
+    seen.no_paths = true;
+    CHECK(!device_open() && strstr(seen.said, "no path can begin at its 4 GIDs"), "%s", seen.said);
+}
+
 static void inline_size_is_the_one_given(void)
 {
     struct verbs_module *module = device_open();
@@ -243,6 +249,7 @@ int main(void)
     failed += case_run("hns", lost_address_is_seen);
     failed += case_run("hns", table_that_cannot_be_read_says_nothing);
     failed += case_run("hns", only_the_best_address_is_tried);
+    failed += case_run("hns", device_without_paths_is_named);
     failed += case_run("mlx5,inline_given=16", inline_size_is_the_one_given);
     failed += case_run("mlx5", device_that_does_not_answer_is_named);
     failed += case_run("mlx5", port_that_does_not_answer_is_named);
