@@ -2,6 +2,7 @@
 /* Registrations of memory of the host, through Open MPI's cache of registrations. */
 #include "btl/verbs/verbs.h"
 
+#include <errno.h>
 #include <gnu/libc-version.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,13 @@ static int access_of(const struct verbs_module *module, int32_t flags)
     return access;
 }
 
+/* Upon a lack of room the cache gives up what is not in use, piece by piece. */
+static int refusal_of(int error)
+{
+    return error == EFAULT || error == EINVAL || error == EOPNOTSUPP ? OPAL_ERROR
+                                                                     : OPAL_ERR_OUT_OF_RESOURCE;
+}
+
 static int cached_register(void *context, void *base, size_t size,
                            mca_rcache_base_registration_t *registration)
 {
@@ -43,7 +51,7 @@ static int cached_register(void *context, void *base, size_t size,
     cached->region =
         ibv_reg_mr(module->pd, base, size, access_of(module, registration->access_flags));
     if (!cached->region)
-        return OPAL_ERR_OUT_OF_RESOURCE;
+        return refusal_of(errno);
     cached->handle.remote_key = cached->region->rkey;
     cached->handle.local_key = cached->region->lkey;
     cached->handle.device = NULL;

@@ -204,6 +204,7 @@ static void lowered_mtu_is_taken(void)
           "%s, MTU %d and %u", changed, (int) module->mtu, verbs.record.ports[0].mtu);
 }
 
+/* Peers know it by the record that was published, and must pair ports as this end does. */
 static void what_pairs_ports_stays(void)
 {
     struct verbs_module *module = device_open();
@@ -216,12 +217,34 @@ static void what_pairs_ports_stays(void)
           "far %u, %u rails, %u Mbit/s", address()->is_far, address()->rails, address()->megabits);
 }
 
+/* osc/rdma of Open MPI 4.1 takes a lane of such atomics for one to the process itself. */
 static void atomics_are_never_said_to_be_global(void)
 {
     struct verbs_module *module = device_open();
 
     CHECK(module->atomics && !(module->super.btl_atomic_flags & MCA_BTL_ATOMIC_SUPPORTS_GLOB),
           "flags %#x", (unsigned) module->super.btl_atomic_flags);
+}
+
+/* Only a lack of room is one that Open MPI's cache makes room for. */
+static void registration_that_is_refused_evicts_none(void)
+{
+    static const struct {
+        int error, status;
+    } each[] = {{ENOMEM, OPAL_ERR_OUT_OF_RESOURCE},
+                {EFAULT, OPAL_ERROR},
+                {EINVAL, OPAL_ERROR},
+                {EOPNOTSUPP, OPAL_ERROR}};
+    struct verbs_module *module = device_open();
+    unsigned char room[1024] = {0};
+
+    CHECK(seen.cache.sizeof_reg <= sizeof(room), "%zu bytes", seen.cache.sizeof_reg);
+    for (size_t i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
+        seen.register_error = each[i].error;
+        int status = seen.cache.register_mem(module, room, sizeof(room),
+                                             (mca_rcache_base_registration_t *) (void *) room);
+        CHECK(status == each[i].status, "%s: %d", strerror(each[i].error), status);
+    }
 }
 
 static int case_run(const char *words, void (*run)(void))
@@ -256,5 +279,6 @@ int main(void)
     failed += case_run("hns", lowered_mtu_is_taken);
     failed += case_run("mlx5", what_pairs_ports_stays);
     failed += case_run("bnxt,atomics=global", atomics_are_never_said_to_be_global);
+    failed += case_run("mlx5", registration_that_is_refused_evicts_none);
     return failed;
 }
