@@ -204,7 +204,8 @@ verbs_strict_fails() {
     strict_event pkey-moved at=100:pkey:0:1,ports=2,pkeys=8,pkey=0x8005,pkey_at=2,retry_ms=50 self,verbs auto \
         'verbs:mlx5_0:1 .* is used again'
     # Its MTU has become smaller: connections are made with that.
-    strict_event mtu at=60:mtu:0:1,at=60:port_down:0:1,at=90:port_up:0:1,roce=1,ports=2,retry_ms=50 self,verbs auto
+    lab_profile=hns strict_event mtu at=50:mtu:0:1,at=60:port_down:0:1,at=90:port_up:0:1,ports=2,retry_ms=50 self,verbs auto \
+        'verbs:hns_0:1 .* is used again'
     strict_event late-cut at=100:port_down:0:1,ports=2,retry_ms=50,delay_ms=300 self,verbs rndv-put
     for protocol in auto rndv-put ${MULTILANE_LONG:+rndv-get rndv-am eager-zcopy}; do
         strict check mlx5,hosts=2,retry_ms=20 "${prefix}verbs.strict.only-lane.$protocol" strict_only_lane_flaps \
