@@ -202,9 +202,10 @@ static bool gid_choose(struct verbs_module *module, struct gid_table *table,
                "/sys/class/infiniband/*/ports/*/gids, or leave it out",
                module->device, verbs.gid_index);
     else if (table->count > 0)
-        REFUSE("%s: no path can begin at its %zu GIDs (ibv_create_ah fails); set the port's network "
-               "interfaces up, or use sock over them (btl_sock_if) if the device makes no paths",
-               module->device, table->count);
+        REFUSE(
+            "%s: no path can begin at its %zu GIDs (ibv_create_ah fails); set the port's network "
+            "interfaces up, or use sock over them (btl_sock_if) if the device makes no paths",
+            module->device, table->count);
     else if (table->foreign > 0)
         REFUSE("%s: all of its %zu GIDs belong to other network namespaces; give this container an "
                "interface of the port, or run in the host's network namespace",

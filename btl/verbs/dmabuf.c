@@ -4,8 +4,6 @@
  * Open MPI's cache of registrations notices when memory of the host is freed, but not cuMemFree.
  * Here every use asks the driver for the number of the allocation at the address. The driver never
  * uses a number again, so a registration of freed memory is never taken for one of new memory. */
-#include "config.h"
-
 #include "btl/verbs/dmabuf.h"
 
 #include <errno.h>
@@ -19,15 +17,9 @@
 
 /* --- what there is --- */
 
-/* Headers of rdma-core before 34 have no such function. */
 static struct ibv_mr *region_register(struct ibv_pd *pd, driver_ptr start, size_t size, int fd)
 {
-#if HAVE_DECL_IBV_REG_DMABUF_MR
     return ibv_reg_dmabuf_mr(pd, 0, size, start, fd, ACCESS);
-#else
-    errno = EOPNOTSUPP;
-    return NULL;
-#endif
 }
 
 /* With a wrong descriptor, a device that can do it returns EBADF. */
@@ -57,9 +49,7 @@ bool verbs_dmabuf_is_supported(struct ibv_pd *pd, struct error_text *why)
 {
     const char *missing = NULL;
 
-    if (!HAVE_DECL_IBV_REG_DMABUF_MR)
-        missing = "it was built with an rdma-core that has no ibv_reg_dmabuf_mr";
-    else if (!driver_load())
+    if (!driver_load())
         missing = driver_why();
     else if (!driver.range_handle || !driver.pointer_set || !driver.device_attribute)
         missing = "the CUDA driver has no cuMemGetHandleForAddressRange, which came with 11.7";

@@ -306,6 +306,17 @@ layouts_constant() {
         'OMPI_SUCCESS: value is 7 in place of 0' '1 of [0-9]+ differ; no size'
 }
 
+# A header of rdma-core that lacks what btl/verbs calls.
+old_verbs() {
+    local folder status
+    folder=$(mktemp -d)
+    mkdir -p "$folder/include/infiniband" && : >"$folder/include/infiniband/verbs.h" &&
+        refused 'rdma-core is older than 35' --with-verbs="$folder"
+    status=$?
+    rm -rf "$folder"
+    return $status
+}
+
 part_run() {
     check configure.ready eval 'packages_need_to_build && sources_prepare' || return 1
     beside check configure.no-openmpi no_ompi
@@ -325,6 +336,7 @@ part_run() {
     beside check configure.blank-in-checkout blank_in_checkout
     beside check configure.two-sanitizers refused 'cannot be combined' --enable-asan --enable-tsan
     beside check configure.wrong-verbs refused 'no rdma-core there' --with-verbs=/nonexistent
+    beside check configure.old-verbs old_verbs
     beside check configure.wrong-cuda refused 'no CUDA toolkit there' --with-cuda=/nonexistent
     beside check configure.broken-nvcc broken_nvcc
     beside check configure.unknown-part unknown_part

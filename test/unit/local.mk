@@ -357,7 +357,7 @@ test_unit_verbs_device_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=ibv_create_ah \
 test_unit_verbs_device_LDADD = libmultilane_verbs.la $(PML_TEST_LDADD) $(VERBS_LIBS)
 
 # Its registrations of device memory, against the stand-in of test/fake.
-if HAVE_DMABUF
+if BUILD_VERBS
 unit_tests += test/unit/verbs_dmabuf
 endif
 test_unit_verbs_dmabuf_SOURCES = test/unit/verbs_dmabuf.c btl/verbs/dmabuf.c btl/verbs/dmabuf.h
