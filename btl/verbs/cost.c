@@ -24,9 +24,8 @@ static const struct estimate estimate_roce = {1.5e-6, 0.2e-6, 1.2e-6};
 
 static const struct estimate estimate_soft = {20e-6, 5e-6, 20e-6};
 
-#define SHARE_OF_WIRE    0.95
-#define MEGABITS_UNKNOWN 1000u
-#define COPY_BYTES_S     10e9
+#define SHARE_OF_WIRE 0.95
+#define COPY_BYTES_S  10e9
 
 /* One registration: found in the cache, or made by the system page by page. */
 #define CACHED_S 0.3e-6
@@ -46,10 +45,8 @@ static double wire_bytes_s(const struct choice_address *mine, const struct choic
 {
     uint32_t megabits = mine->megabits;
 
-    if (theirs->megabits != 0 && (megabits == 0 || theirs->megabits < megabits))
+    if (theirs->megabits != 0 && theirs->megabits < megabits)
         megabits = theirs->megabits;
-    if (megabits == 0)
-        megabits = MEGABITS_UNKNOWN;
     return megabits * 1e6 / 8 * SHARE_OF_WIRE;
 }
 

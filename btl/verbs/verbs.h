@@ -593,9 +593,9 @@ BTL_FUNCTION(atomic_cswap64, verbs_remote_compare_swap);
 /* --- devices --------------------------------------------------------------------------------- */
 
 /* cost.c */
-/* The cost of the lane to that port, each way. */
 /* For the extension without a module; false: no port is active. */
 bool verbs_cost_expect(struct multilane_lane_attributes *out);
+/* The cost of the lane to that port, each way. */
 void verbs_cost_fill(const struct verbs_module *module, const struct choice_address *theirs,
                      struct multilane_lane_attributes *out);
 /* The extension's under_way. */
