@@ -255,9 +255,9 @@ verbs_strict() {
         lab_profile=$profile side='' profile_lab
     done
     strict mpi_says e810,hosts=2 verbs.strict.e810 \
-        'e810_0:1: it has no shared receive queue.*; use tcp over its interface' 2 $other -- ring
+        'e810_0:1: it has no shared receive queue.*; sock uses its interface' 2 $other -- ring
     strict mpi_says mlx5,hosts=2,transport=iwarp verbs.strict.iwarp \
-        'mlx5_0: it speaks iWARP.*; use tcp over its interface' 2 $other -- ring
+        'mlx5_0: it speaks iWARP.*; sock uses its interface' 2 $other -- ring
     strict mpi_says mlx5,hosts=2,transport=other verbs.strict.efa \
         'mlx5_0: it speaks neither InfiniBand nor RoCE.*; use libfabric' 2 $other -- ring
     verbs_strict_few_pairs 12 8
