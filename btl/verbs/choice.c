@@ -71,16 +71,15 @@ static int gid_rank(const struct choice_gid *gid)
     return gid->link == CHOICE_ROCE_V2 ? rank + 3 : rank;
 }
 
-static bool gid_is_same(const struct choice_gid *gid, const struct choice_gid *other)
+static bool is_same_address(const struct choice_gid *gid, const struct choice_gid *other)
 {
-    return gid->index == other->index && gid->link == other->link &&
-           memcmp(gid->raw, other->raw, sizeof(gid->raw)) == 0;
+    return gid->link == other->link && memcmp(gid->raw, other->raw, sizeof(gid->raw)) == 0;
 }
 
 int verbs_choice_gid(const struct choice_gid *gids, size_t count, int64_t wanted,
-                     const struct choice_gid *used)
+                     const struct choice_gid *first)
 {
-    int best = -1;
+    int best = -1, again = -1;
 
     for (size_t i = 0; i < count; i++) {
         if (gid_is_empty(gids[i].raw))
@@ -88,14 +87,16 @@ int verbs_choice_gid(const struct choice_gid *gids, size_t count, int64_t wanted
         if (wanted >= 0) {
             if ((int64_t) gids[i].index == wanted)
                 return (int) i;
-        } else if (used && gid_is_same(&gids[i], used)) {
-            return (int) i;
-        } else if (best < 0 || (gids[i].link != CHOICE_INFINIBAND &&
-                                gid_rank(&gids[i]) > gid_rank(&gids[best]))) {
-            best = (int) i;
+            continue;
         }
+        if (first && is_same_address(&gids[i], first) &&
+            (again < 0 || gids[i].index == first->index))
+            again = (int) i;
+        if (best < 0 ||
+            (gids[i].link != CHOICE_INFINIBAND && gid_rank(&gids[i]) > gid_rank(&gids[best])))
+            best = (int) i;
     }
-    return best;
+    return again >= 0 ? again : best;
 }
 
 uint32_t verbs_choice_megabits(uint32_t speed, uint32_t width, bool is_ethernet)

@@ -53,10 +53,11 @@ bool verbs_choice_is_listed(const char *list, const char *device, uint32_t port)
 
 /* The index in `gids` of the one to use; -1: none. `wanted` is an index of the port's table that
  * the user set, or -1, which prefers a RoCE v2 address to one of v1, IPv4 to IPv6, and takes a
- * link-local one last; the first of equals. But while the table has the one in `used` (NULL, or
- * empty: there is none), that stays, since connections name it. */
+ * link-local one last; the first of equals. But while the table has the address in `first` (NULL,
+ * or empty: there is none), with which the port began, that is taken, at the same index if it is
+ * there: others know the port by it, and connections name the index. */
 int verbs_choice_gid(const struct choice_gid *gids, size_t count, int64_t wanted,
-                     const struct choice_gid *used);
+                     const struct choice_gid *first);
 
 bool verbs_choice_gid_is_ipv4(const uint8_t *gid);
 

@@ -177,11 +177,11 @@ static bool gids_read(struct verbs_module *module, struct gid_table *table)
 /* The index in the table of the best one that works; -1: none. One that the user names is tried by
  * its first connection. */
 static int gid_find(struct verbs_module *module, struct gid_table *table,
-                    const struct choice_gid *used)
+                    const struct choice_gid *first)
 {
     int at;
 
-    while ((at = verbs_choice_gid(table->gids, table->count, verbs.gid_index, used)) >= 0) {
+    while ((at = verbs_choice_gid(table->gids, table->count, verbs.gid_index, first)) >= 0) {
         if (verbs.gid_index >= 0 || gid_works(module, &table->gids[at]))
             break;
         memset(table->gids[at].raw, 0, CHOICE_GID_BYTES); /* it is not chosen again */
@@ -189,7 +189,7 @@ static int gid_find(struct verbs_module *module, struct gid_table *table,
     return at;
 }
 
-/* `chosen` is the one in use, and then the one to use. */
+/* `chosen` is the first one with the index in use, and then the one to use. */
 static bool gid_choose(struct verbs_module *module, struct gid_table *table,
                        struct choice_gid *chosen)
 {
@@ -281,9 +281,9 @@ static bool device_is_far(struct verbs_module *module)
 static const char *address_fill(struct verbs_module *module, const struct ibv_port_attr *attributes,
                                 struct gid_table *table, struct choice_address *address)
 {
-    struct choice_gid gid = {.index = module->gid_index, .link = (enum choice_link) address->link};
+    struct choice_gid gid = module->first_gid;
 
-    memcpy(gid.raw, address->gid, CHOICE_GID_BYTES);
+    gid.index = module->gid_index;
     bool has_gid = gid_choose(module, table, &gid);
     free(table->gids);
     if (!has_gid)
@@ -308,6 +308,8 @@ static void address_rank(struct verbs_module *module, const struct ibv_port_attr
     address->is_far = device_is_far(module);
     address->rails = (uint8_t) (verbs.rails == 0 ? RAILS_BY_RULE : verbs.rails);
     memcpy(address->name, module->device, sizeof(address->name));
+    module->first_gid.link = (enum choice_link) address->link;
+    memcpy(module->first_gid.raw, address->gid, CHOICE_GID_BYTES);
 }
 
 /* --- one port --- */

@@ -234,6 +234,7 @@ struct verbs_module {
     struct ibv_pd *pd;
     uint32_t port_number;
     uint32_t gid_index;
+    struct choice_gid first_gid; /* the address that it began with */
     uint16_t pkey_index;
     enum ibv_mtu mtu;
     uint32_t read_depth; /* gets and atomics under way that the device allows us, and toward us */

@@ -99,18 +99,22 @@ static void gid_that_is_empty_is_none(void)
     HOLDS(verbs_choice_gid(gids, 2, -1, NULL) == 1);
 }
 
-/* An interface that comes by an address must not break the connections of another. */
-static void gid_in_use_stays_while_it_is_there(void)
+/* An interface that comes by an address must not break the connections of another. One that is made
+ * again may get another index. */
+static void first_gid_is_taken_while_it_is_there(void)
 {
-    const struct choice_gid gids[] = {gid(0, CHOICE_ROCE_V2, IPV4),
-                                      gid(1, CHOICE_ROCE_V2, GLOBAL_V6),
-                                      gid(2, CHOICE_ROCE_V2, EMPTY)};
-    const struct choice_gid moved = gid(3, CHOICE_ROCE_V2, GLOBAL_V6);
+    const struct choice_gid gids[] = {
+        gid(0, CHOICE_ROCE_V2, IPV4), gid(1, CHOICE_ROCE_V2, GLOBAL_V6),
+        gid(2, CHOICE_ROCE_V2, EMPTY), gid(3, CHOICE_ROCE_V2, GLOBAL_V6)};
+    const struct choice_gid moved = gid(7, CHOICE_ROCE_V2, GLOBAL_V6);
+    const struct choice_gid gone = gid(1, CHOICE_ROCE_V2, LINK_LOCAL);
 
-    HOLDS(verbs_choice_gid(gids, 3, -1, &gids[1]) == 1);
-    HOLDS(verbs_choice_gid(gids, 3, -1, &gids[2]) == 0);
-    HOLDS(verbs_choice_gid(gids, 3, -1, &moved) == 0);
-    HOLDS(verbs_choice_gid(gids, 3, 0, &gids[1]) == 0);
+    HOLDS(verbs_choice_gid(gids, 4, -1, &gids[1]) == 1);
+    HOLDS(verbs_choice_gid(gids, 4, -1, &gids[3]) == 3);
+    HOLDS(verbs_choice_gid(gids, 4, -1, &moved) == 1);
+    HOLDS(verbs_choice_gid(gids, 4, -1, &gids[2]) == 0);
+    HOLDS(verbs_choice_gid(gids, 4, -1, &gone) == 0);
+    HOLDS(verbs_choice_gid(gids, 4, 0, &gids[1]) == 0);
 }
 
 /* --- subnets --- */
@@ -468,7 +472,7 @@ int main(void)
     gid_of_roce_is_v2_and_ipv4_if_there_is_one();
     gid_of_ipv6_of_the_world_before_that_of_the_link();
     gid_that_is_empty_is_none();
-    gid_in_use_stays_while_it_is_there();
+    first_gid_is_taken_while_it_is_there();
     subnets_are_distinguished_by_the_mask();
     subnets_of_infiniband_are_prefixes_whatever_the_pairing();
     links_of_different_kinds_never_pair();

@@ -151,6 +151,20 @@ static void lost_address_is_seen(void)
     CHECK(changed && strstr(changed, "GID of its port has changed"), "%s", changed);
 }
 
+/* While its interface was made anew the port had to take another. */
+static void address_that_is_back_is_taken_again(void)
+{
+    struct verbs_module *module = device_open();
+    uint32_t index = module->gid_index;
+    const uint8_t last = address()->gid[15];
+
+    address()->gid[15]++;
+    module->gid_index = 1;
+    const char *changed = after(module, "sm");
+    CHECK(changed && module->gid_index == index && address()->gid[15] == last, "index %u",
+          module->gid_index);
+}
+
 static void table_that_cannot_be_read_says_nothing(void)
 {
     struct verbs_module *module = device_open();
@@ -270,6 +284,7 @@ int main(void)
 
     failed += case_run("hns", address_in_use_stays_where_another_comes_before_it);
     failed += case_run("hns", lost_address_is_seen);
+    failed += case_run("hns", address_that_is_back_is_taken_again);
     failed += case_run("hns", table_that_cannot_be_read_says_nothing);
     failed += case_run("hns", only_the_best_address_is_tried);
     failed += case_run("hns", device_without_paths_is_named);
