@@ -35,21 +35,24 @@ struct device_measure {
     struct copier *copier;
     driver_ptr block; /* DEVICE_BLOCK_BYTES in its context */
     void *pinned;     /* DEVICE_PINNED_BYTES */
-    double seconds;   /* a copy under way when they are over is waited for */
+    double seconds;   /* no copy starts when they are over */
     int rounds;       /* the shortest of so many times counts */
     /* Null, or called before each copy from another process's memory: has it use its device, if it
      * can (true). */
     bool (*turn)(void *context);
     void *context;
+    /* Set: a copy did not end, as the program's kernels have the device. It is under way, so the
+     * memory stays as it is, and with this nothing is to be measured any more. */
+    bool is_late;
 };
 
 /* False, and all zero: the driver failed, or the time did not suffice. */
-bool device_measure(const struct device_measure *measure, struct device_costs *costs);
-bool device_measure_pair(const struct device_measure *measure,
-                         const struct driver_ipc_handle *theirs, struct device_pair *pair);
+bool device_measure(struct device_measure *measure, struct device_costs *costs);
+bool device_measure_pair(struct device_measure *measure, const struct driver_ipc_handle *theirs,
+                         struct device_pair *pair);
 
-/* Of a process whose memory another one measures: uses its device once. */
-bool device_take_turn(const struct device_measure *measure);
+/* Of a process whose memory another one measures: uses its device once. False: it could not. */
+bool device_take_turn(struct device_measure *measure);
 
 /* The line through the times of the two sizes. Where both take the same, but for noise, bytes cost
  * next to nothing: the time of the large one is not that of its bytes. */

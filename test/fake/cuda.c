@@ -24,8 +24,10 @@
  * program next calls something that waits for it, or demands that copies end), mig (the devices are
  * parts of one card, which only the later cuDeviceGetUuid tells apart), reset-fails (after a reset,
  * to ask about memory without an owner is an error), old, without=NAME (of a function), init-fails
- * (as where the device's files may not be opened), lost (after a copy that failed even questions
- * fail), fail-copy=N (the Nth copy or kernel fails when it is done, and all after it).
+ * (as where the device's files may not be opened), held (kernels of the program have the devices:
+ * no copy within them or between them ends before a test says so), lost (after a copy that failed
+ * even questions fail), fail-copy=N (the Nth copy or kernel fails when it is done, and all after
+ * it).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -58,7 +60,7 @@ static struct {
     int orders;
     bool no_ipc, ipc_open_fails, ipc_one, own_device, no_pinned, mig, no_peer, no_map, no_fd_handle,
         no_kernels, no_dmabuf, dmabuf_fails, no_flush, flush_fails, host_pages, fabric, long_ranges,
-        late_copies, reset_fails, lost, old, init_fails;
+        late_copies, reset_fails, lost, old, init_fails, held;
     char without[64];
 } settings = {.devices = 2, .delay_us = 20};
 
@@ -113,6 +115,8 @@ static void setting_read(const char *word)
         settings.reset_fails = true;
     else if (strcmp(word, "lost") == 0)
         settings.lost = true;
+    else if (strcmp(word, "held") == 0)
+        settings.held = true;
     else if (strcmp(word, "init-fails") == 0)
         settings.init_fails = true;
     else if (sscanf(word, "without=%63s", settings.without) == 1)
@@ -987,6 +991,7 @@ struct operation {
     driver_event event;
     driver_function kernel;
     void *argument;
+    bool is_within; /* devices: by kernels, which wait for the program's */
 };
 
 struct driver_stream_s {
@@ -1010,8 +1015,20 @@ static void copy_do(const struct operation *operation)
 /* With an argument of its own. */
 static void kernel_do(driver_function function, const void *argument);
 
+static bool released; /* atomic */
+
+/* For tests: ends the program's kernels, which have the devices where that is set. */
+API long multilane_standin_release(void);
+
+API long multilane_standin_release(void)
+{
+    return __atomic_exchange_n(&released, true, __ATOMIC_RELAXED);
+}
+
 static void operation_do(struct operation *operation)
 {
+    while (settings.held && operation->is_within && !__atomic_load_n(&released, __ATOMIC_RELAXED))
+        usleep(100);
     if (operation->event) {
         operation->event->result = __atomic_load_n(&sticky, __ATOMIC_RELAXED);
         /* Release: the copies before it. */
@@ -1235,8 +1252,9 @@ API long multilane_standin_far_copies(void)
     return __atomic_load_n(&far_copies, __ATOMIC_RELAXED);
 }
 
-/* In a context of its own device, and with memory of this process's on the same. */
-static void far_copy_look(driver_ptr to, driver_ptr from)
+/* In a context of its own device, and with memory of this process's on the same. Are both ends
+ * memory of devices? */
+static bool far_copy_look(driver_ptr to, driver_ptr from)
 {
     pthread_mutex_lock(&lock);
     const struct allocation *ends[] = {allocation_at((void *) (uintptr_t) to),
@@ -1248,7 +1266,10 @@ static void far_copy_look(driver_ptr to, driver_ptr from)
              (other && other->type == DRIVER_MEMORY_DEVICE && other->context != current())))
             __atomic_add_fetch(&far_copies, 1, __ATOMIC_RELAXED);
     }
+    bool is_within = ends[0] && ends[0]->type == DRIVER_MEMORY_DEVICE && ends[1] &&
+                     ends[1]->type == DRIVER_MEMORY_DEVICE;
     pthread_mutex_unlock(&lock);
+    return is_within;
 }
 
 /* Pageable memory is read before this returns, and written before it returns. */
@@ -1265,7 +1286,7 @@ static driver_result copy_start(driver_ptr to, driver_ptr from, struct operation
     driver_result result = ends_find(operation, to, from, &to_pageable, &from_pageable);
     if (result != DRIVER_SUCCESS)
         return result;
-    far_copy_look(to, from);
+    operation->is_within = far_copy_look(to, from);
     if (from_pageable) {
         size_t size = from_span(operation);
         operation->snapshot = malloc(size);

@@ -1008,6 +1008,29 @@ static void chapter_locked(void)
     memory_free(rank % 2 ? HOST : DEVICE, bytes);
 }
 
+/* Kernels of the program have the device until this has been called. The second process has
+ * measured it before. */
+static void chapter_busy(void)
+{
+    enum { SIZE = 300000 };
+    unsigned char *out = memory_new(DEVICE, SIZE), *in = memory_new(DEVICE, SIZE);
+    MPI_Request requests[2];
+    if (!has_partner())
+        return;
+    fill(out, SIZE, 60 + (unsigned) rank);
+    if (rank % 2)
+        MPI_Sendrecv(out, 8, MPI_BYTE, rank, 42, in, 8, MPI_BYTE, rank, 42, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Irecv(in, SIZE, MPI_BYTE, other(), 43, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(out, SIZE, MPI_BYTE, other(), 43, MPI_COMM_WORLD, &requests[1]);
+    count_now("multilane_standin_release");
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    check(in, SIZE, 0, 60 + (unsigned) other(), 0, "while the device is busy");
+    memory_free(DEVICE, out);
+    memory_free(DEVICE, in);
+}
+
 /* The program sends from and receives into memory that is its partner's, which it has opened by IPC
  * itself. */
 static void chapter_imported(void)
@@ -1894,6 +1917,7 @@ static const struct {
     {"ends", chapter_ends, true},
     {"measured", chapter_measured, true},
     {"locked", chapter_locked, true},
+    {"busy", chapter_busy, true},
     {"refused", chapter_refused, true},
     {"in-the-way", chapter_in_the_way, true},
     {"direct", chapter_direct, true},

@@ -126,7 +126,7 @@ static struct device_measure measure_begin(double seconds)
 static void every_copy_of_a_device_is_measured(void)
 {
     struct device_costs costs;
-    const struct device_measure measure = measure_begin(60);
+    struct device_measure measure = measure_begin(60);
     CHECK(device_measure(&measure, &costs) && device_costs_check(&costs), "not measured");
     costs.to_host.growth_s_byte = -1;
     CHECK(!device_costs_check(&costs), "a negative time of a byte");
@@ -148,11 +148,35 @@ static void what_bytes_add_is_told_from_what_a_copy_takes(void)
           "1 us and 1 ms: %g s and %g s a byte", line.fixed_s, line.growth_s_byte);
 }
 
+static long stand_in_call(const char *name)
+{
+    long (*call)(void);
+    void *library = dlopen("test/fake/libcuda.so.1", RTLD_NOW);
+    void *symbol = dlsym(library, name);
+    memcpy(&call, &symbol, sizeof(call));
+    dlclose(library);
+    return call();
+}
+
+/* Or a program that waits for the message whose buffer it is would wait for ever. */
+static void kernels_of_the_program_are_not_waited_for(void)
+{
+    struct device_costs costs;
+    struct device_measure measure = measure_begin(60);
+    CHECK(!device_measure(&measure, &costs) && measure.is_late, "measured");
+    CHECK(!device_costs_check(&costs), "something is left");
+    measure.is_late = false;
+    CHECK(!device_take_turn(&measure) && measure.is_late, "it had a turn");
+    stand_in_call("multilane_standin_release");
+    CHECK(device_take_turn(&measure) && !measure.is_late, "it had no turn");
+    copiers_close();
+}
+
 /* Each takes longer than the time that is given. */
 static void what_takes_too_long_is_not_measured(void)
 {
     struct device_costs costs;
-    const struct device_measure measure = measure_begin(0.001);
+    struct device_measure measure = measure_begin(0.001);
     CHECK(!device_measure(&measure, &costs), "measured");
     CHECK(!device_costs_check(&costs) && costs.to_device.growth_s_byte == 0, "something is left");
 }
@@ -160,7 +184,7 @@ static void what_takes_too_long_is_not_measured(void)
 static void failing_copies_are_not_measured(void)
 {
     struct device_costs costs;
-    const struct device_measure measure = measure_begin(60);
+    struct device_measure measure = measure_begin(60);
     CHECK(!device_measure(&measure, &costs), "measured");
     CHECK(!device_costs_check(&costs), "something is left");
 }
@@ -169,12 +193,7 @@ static void failing_copies_are_not_measured(void)
 
 static long questions(void)
 {
-    long (*count)(void);
-    void *library = dlopen("test/fake/libcuda.so.1", RTLD_NOW);
-    void *symbol = dlsym(library, "multilane_standin_questions");
-    memcpy(&count, &symbol, sizeof(count));
-    dlclose(library);
-    return count();
+    return stand_in_call("multilane_standin_questions");
 }
 
 static int variable;
@@ -738,6 +757,7 @@ static const struct {
              {"", before_the_program_starts_the_driver_all_is_the_hosts},
              {"", every_kind_is_told},
              {"", every_copy_of_a_device_is_measured},
+             {"held", kernels_of_the_program_are_not_waited_for},
              {"delay-us=2000", what_takes_too_long_is_not_measured},
              {"fail-copy=3", failing_copies_are_not_measured},
              {"", what_can_only_be_the_hosts_asks_nothing},

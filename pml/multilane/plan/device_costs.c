@@ -177,12 +177,13 @@ static void turns_answer(void)
 {
     for (uint32_t i = 0; i < DEVICES_MAX; i++) {
         struct device_entry *entry = &costs.page->devices[i];
-        const struct device_measure *measure = &costs.measures[i];
-        if (!is_mine(i) || !measure->block || !is_me(&entry->owner) || !turn_is_asked(entry) ||
-            !copier_is_alive(measure->copier))
+        struct device_measure *measure = &costs.measures[i];
+        if (!is_mine(i) || !measure->block || !is_me(&entry->owner) || !turn_is_asked(entry))
             continue;
         uint32_t asked = atomic_load_explicit(&entry->asked, memory_order_relaxed);
-        (void) device_take_turn(measure);
+        /* Who has reset the device, or has it busy, is not asked again. */
+        if (!copier_is_alive(measure->copier) || !device_take_turn(measure))
+            atomic_store_explicit(&entry->owner, 0, memory_order_relaxed);
         atomic_store_explicit(&entry->answered, asked, memory_order_release);
     }
 }
@@ -254,7 +255,7 @@ static uint32_t entry_find(const struct driver_uuid *uuid)
 }
 
 /* Measures, and leaves the block to the others, if the driver can share it. */
-static void entry_make(const struct device_measure *measure, const struct driver_uuid *uuid)
+static void entry_make(struct device_measure *measure, const struct driver_uuid *uuid)
 {
     struct device_entry *entry = &costs.page->devices[costs.page->count++];
     *entry = (struct device_entry){.uuid = *uuid};
@@ -270,7 +271,7 @@ static void entry_make(const struct device_measure *measure, const struct driver
  * the other, until it measures itself. */
 static void pairs_measure(struct device_measure *measure, uint32_t mine, double until_s)
 {
-    for (uint32_t i = 0; i < costs.page->count; i++) {
+    for (uint32_t i = 0; i < costs.page->count && !measure->is_late; i++) {
         const struct device_entry *other = &costs.page->devices[i];
         struct device_pair *pair = &costs.page->pairs[mine][i];
         measure->seconds = until_s - clock_exact_s();
@@ -318,7 +319,7 @@ static void turns_measure(uint32_t index)
         costs.page->pairs[index][index] = pair;
         atomic_store_explicit(&entry->asker, -1, memory_order_relaxed);
         atomic_fetch_add_explicit(&costs.page->changes, 1, memory_order_relaxed);
-    } else if (++costs.turns_tried == TURNS_TRIES) {
+    } else if (measure.is_late || ++costs.turns_tried == TURNS_TRIES) {
         atomic_store_explicit(&entry->asker, -1, memory_order_relaxed);
     } else if (!turn_is_asked(entry)) {
         turn_want(entry);
@@ -374,7 +375,8 @@ static void entry_use(const struct driver_uuid *uuid, struct copier *copier)
     else if (!device_costs_check(&costs.page->devices[index].costs)) /* who tried had no luck */
         (void) device_measure(&measure, &costs.page->devices[index].costs);
     pairs_measure(&measure, index, start_s + most_s);
-    turns_begin(&costs.page->devices[index]);
+    if (!measure.is_late)
+        turns_begin(&costs.page->devices[index]);
     costs.page->devices[index].processes++;
     atomic_fetch_or_explicit(&costs.mine, UINT32_C(1) << index, memory_order_relaxed);
     atomic_fetch_add_explicit(&costs.page->changes, 1, memory_order_relaxed);

@@ -300,6 +300,9 @@ long="--mca pml_multilane_device_measure_ms 5000"
 # What another process has locked does not hold up a send.
 mpi cuda.measured.locked 2 --mca pml multilane --mca btl self,shm,cuda \
     -x LD_LIBRARY_PATH="$build/test/fake" -- device locked
+# Nor do kernels of the program, of both processes or of one. A second each.
+cuda_run measured.busy held,devices=1 self,shm,cuda busy
+cuda_run measured.busy-first first:held,devices=1 self,shm,cuda busy
 measured not-in-time 2 "copies between host and device: not measured" delay-us=4000
 mpi_fails cuda.measured.refused "pml_multilane_device_measure_ms is -1; it can be 0 or more" 1 \
     --mca pml multilane --mca btl self,cuda --mca pml_multilane_device_measure_ms -1 \
