@@ -1031,6 +1031,66 @@ static void chapter_busy(void)
     memory_free(DEVICE, in);
 }
 
+/* The first message from a device, to oneself. */
+static void device_use(int device)
+{
+    driver_context context;
+    must(driver.primary_retain(&context, device), "cuDevicePrimaryCtxRetain");
+    must(driver.context_push(context), "cuCtxPushCurrent");
+    unsigned char *bytes = memory_new(DEVICE, 16);
+    MPI_Sendrecv(bytes, 8, MPI_BYTE, rank, 44, bytes + 8, 8, MPI_BYTE, rank, 44, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    memory_free(DEVICE, bytes);
+    must(driver.context_pop(&context), "cuCtxPopCurrent");
+}
+
+/* How often the page of measurements names this process. */
+static int measurements_name(void)
+{
+    int found = 0, file = measurements_open();
+    int32_t word, me = (int32_t) getpid();
+    while (file >= 0 && read(file, &word, sizeof(word)) == (ssize_t) sizeof(word))
+        found += word == me;
+    close(file);
+    return found;
+}
+
+/* The second process asks the first one for turns, which has reset its device: it is asked no more,
+ * as to be asked keeps its progress busy. */
+static void chapter_asked(void)
+{
+    enum { ROUNDS = 20 };
+    int before = 0;
+    if (rank == 0) {
+        device_use(0);
+        before = measurements_name();
+        must(cuda_reset(0), "cuDevicePrimaryCtxReset");
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1)
+        device_use(0);
+    for (int round = 0; round < ROUNDS; round++)
+        MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0 && measurements_name() >= before)
+        FAIL("it is asked still: it is named %d times, before it was %d", measurements_name(),
+             before);
+}
+
+/* Memory that cannot be opened is tried for a while, each device's for itself. */
+static void chapter_asking(void)
+{
+    enum { ROUNDS = 600, MOST = 100 };
+    for (int turn = 0; turn < 2; turn++) {
+        for (int device = 0; device < 2 && rank == turn; device++)
+            device_use(device);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    for (int round = 0; round < ROUNDS; round++)
+        MPI_Barrier(MPI_COMM_WORLD);
+    if (count_now("multilane_standin_opens") > MOST)
+        FAIL("memory of 2 devices was tried %ld times", count_now("multilane_standin_opens"));
+}
+
 /* The program sends from and receives into memory that is its partner's, which it has opened by IPC
  * itself. */
 static void chapter_imported(void)
@@ -1918,6 +1978,8 @@ static const struct {
     {"measured", chapter_measured, true},
     {"locked", chapter_locked, true},
     {"busy", chapter_busy, true},
+    {"asked", chapter_asked, true},
+    {"asking", chapter_asking, true},
     {"refused", chapter_refused, true},
     {"in-the-way", chapter_in_the_way, true},
     {"direct", chapter_direct, true},

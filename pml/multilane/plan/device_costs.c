@@ -78,9 +78,9 @@ static struct {
                             * looks without the lock */
     /* What ours are measured with, by entry; given back at the end. No copier: it was not used. */
     struct device_measure measures[DEVICES_MAX];
-    int32_t me; /* getpid, which is a call of the system; set with `page` */
-    int turns_tried;
-    struct known known; /* when the page was read last */
+    int32_t me;                   /* getpid, which is a call of the system; set with `page` */
+    int turns_tried[DEVICES_MAX]; /* by entry, as the asker */
+    struct known known;           /* when the page was read last */
     /* How often it could not be read, as another process had it: as a change that is to be looked
      * for. Relaxed: read again once too often does no harm. */
     _Atomic uint32_t missed;
@@ -319,7 +319,7 @@ static void turns_measure(uint32_t index)
         costs.page->pairs[index][index] = pair;
         atomic_store_explicit(&entry->asker, -1, memory_order_relaxed);
         atomic_fetch_add_explicit(&costs.page->changes, 1, memory_order_relaxed);
-    } else if (measure.is_late || ++costs.turns_tried == TURNS_TRIES) {
+    } else if (measure.is_late || ++costs.turns_tried[index] >= TURNS_TRIES) {
         atomic_store_explicit(&entry->asker, -1, memory_order_relaxed);
     } else if (!turn_is_asked(entry)) {
         turn_want(entry);
@@ -594,5 +594,5 @@ void device_costs_fini(void)
     atomic_init(&costs.used, 0);
     memset(costs.measures, 0, sizeof(costs.measures));
     costs.known = (struct known){.has_copy = false};
-    costs.turns_tried = 0;
+    memset(costs.turns_tried, 0, sizeof(costs.turns_tried));
 }

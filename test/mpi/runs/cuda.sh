@@ -301,8 +301,11 @@ long="--mca pml_multilane_device_measure_ms 5000"
 mpi cuda.measured.locked 2 --mca pml multilane --mca btl self,shm,cuda \
     -x LD_LIBRARY_PATH="$build/test/fake" -- device locked
 # Nor do kernels of the program, of both processes or of one. A second each.
-cuda_run measured.busy held,devices=1 self,shm,cuda busy
-cuda_run measured.busy-first first:held,devices=1 self,shm,cuda busy
+OMPI_MCA_pml_multilane_device_measure_ms=5000 cuda_run measured.busy held,devices=1 self,shm,cuda busy
+OMPI_MCA_pml_multilane_device_measure_ms=5000 cuda_run measured.busy-first first:held,devices=1 self,shm,cuda busy
+# Who is asked for turns and cannot answer is done with it, and who asks in vain. A second each.
+cuda_run measured.asked devices=1 self,shm,cuda asked
+cuda_run measured.asking ipc-open-fails,devices=2 self,shm,cuda asking
 measured not-in-time 2 "copies between host and device: not measured" delay-us=4000
 mpi_fails cuda.measured.refused "pml_multilane_device_measure_ms is -1; it can be 0 or more" 1 \
     --mca pml multilane --mca btl self,cuda --mca pml_multilane_device_measure_ms -1 \
