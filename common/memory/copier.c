@@ -186,7 +186,8 @@ static bool device_needs_flush(int device)
            orders < DRIVER_FLUSH_TO_ALL_DEVICES || host_pages;
 }
 
-/* With the lock held. */
+/* With the lock held. A context that has ended may not be asked for any more: who waits to hear of
+ * it (see pml/multilane/memory/staging.c) does so by now. */
 static struct copier *copier_make(driver_context context, int device, bool is_retained,
                                   driver_result *result)
 {
@@ -195,6 +196,8 @@ static struct copier *copier_make(driver_context context, int device, bool is_re
         *result = DRIVER_OUT_OF_MEMORY;
         return NULL;
     }
+    for (unsigned i = 0; i < count; i++)
+        (void) copier_is_alive(&all.copiers[i]);
     struct copier *copier = &all.copiers[count];
     *copier = (struct copier){.context = context,
                               .device = device,
@@ -390,6 +393,8 @@ driver_result copier_event_record(struct copier *copier, enum copy_direction dir
     if (result == DRIVER_SUCCESS)
         result = driver.event_record(*event, copier->streams[direction]);
     context_leave();
+    if (result != DRIVER_SUCCESS && *event)
+        copier_event_return(copier, *event);
     return result;
 }
 

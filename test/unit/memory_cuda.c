@@ -369,6 +369,31 @@ static void a_failed_copy_is_reported_by_its_mark(void)
     CHECK(strstr(words(result), "CUDA_ERROR_ILLEGAL_ADDRESS"), "%s", words(result));
 }
 
+static long event_creates(void)
+{
+    long (*calls)(const char *name);
+    void *library = dlopen("test/fake/libcuda.so.1", RTLD_NOW);
+    void *symbol = dlsym(library, "multilane_standin_calls");
+    dlclose(library);
+    memcpy(&calls, &symbol, sizeof(calls));
+    return symbol ? calls("cuEventCreate") : -1;
+}
+
+static void a_mark_that_cannot_be_set_is_kept(void)
+{
+    driver_result result;
+    driver_event event;
+    device_begin(0);
+    struct copier *copier = copier_of_device(0, &result);
+    driver_stream stream = copier->streams[COPY_TO_HOST];
+    copier->streams[COPY_TO_HOST] = NULL;
+    for (int i = 0; i < 3; i++)
+        CHECK(copier_event_record(copier, COPY_TO_HOST, &event) != DRIVER_SUCCESS, "it was set");
+    copier->streams[COPY_TO_HOST] = stream;
+    CHECK(event_creates() == 1, "%ld events", event_creates());
+    copiers_close();
+}
+
 static void no_pinned_memory_is_an_error(void)
 {
     driver_result result;
@@ -450,6 +475,18 @@ static void contexts_come_and_go(void)
         cuda_reset(0);
         CHECK(copier && !copier_is_alive(copier), "context %d is still there", reset);
     }
+    copiers_close();
+}
+
+static void a_context_that_has_ended_is_noticed_with_the_next(void)
+{
+    driver_result result;
+    device_begin(0);
+    struct copier *copier = copier_of_device(0, &result);
+    cuda_reset(0);
+    CHECK(!copier_is_gone(copier), "it was noticed before");
+    copier_of_device(1, &result);
+    CHECK(copier_is_gone(copier), "it was not noticed");
     copiers_close();
 }
 
@@ -766,6 +803,7 @@ static const struct {
              {"", copies_arrive},
              {"delay-us=20000", a_mark_is_reached_after_the_copy},
              {"fail-copy=1", a_failed_copy_is_reported_by_its_mark},
+             {"", a_mark_that_cannot_be_set_is_kept},
              {"no-pinned", no_pinned_memory_is_an_error},
              {"devices=2", what_others_wrote_is_flushed},
              {"no-flush", a_driver_that_does_not_flush_is_not_called},
@@ -785,6 +823,7 @@ static const struct {
              {"orders=200,host-pages", what_a_device_does_not_order_is_flushed},
              {"orders=200", a_driver_that_does_not_tell_the_order_is_asked_to_flush},
              {"delay-us=0", contexts_come_and_go},
+             {"devices=2", a_context_that_has_ended_is_noticed_with_the_next},
              {"devices=2", a_device_that_is_not_there_is_an_error},
              {"devices=2,mig", parts_of_a_card_are_distinguished},
              {"", what_bytes_add_is_told_from_what_a_copy_takes},
