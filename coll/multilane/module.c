@@ -237,7 +237,8 @@ static int reduce_local(const void *in, void *in_out, compat_count count, ompi_d
     EACH_OF(scatterv, do_it)                                                                       \
     do_it(reduce_local)
 
-/* Those that are in use, the oldest first. */
+/* Those that are in use: first that of MPI_COMM_SELF, which no failure of a process reaches, then
+ * the oldest. */
 static struct {
     opal_mutex_t lock; /* guards all below, and the links */
     coll_module_t *first;
@@ -270,9 +271,9 @@ static void used_add(coll_module_t *module)
 {
     OPAL_THREAD_LOCK(&used.lock);
     coll_module_t **end = &used.first;
-    while (*end)
+    while (*end && module->comm != MPI_COMM_SELF)
         end = &(*end)->next;
-    module->next = NULL;
+    module->next = *end;
     *end = module;
     OPAL_THREAD_UNLOCK(&used.lock);
 }

@@ -19,6 +19,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#if OMPI_MAJOR_VERSION >= 5
+#include <mpi-ext.h>
+#endif
+
 #include "common/memory/driver.h"
 #include "common/model/protocol.h"
 #include "multilane/measure.h"
@@ -1091,6 +1095,37 @@ static void chapter_asking(void)
         FAIL("memory of 2 devices was tried %ld times", count_now("multilane_standin_opens"));
 }
 
+/* The last process dies, and the others go on without it: what libmpi packs by itself is packed
+ * still. */
+static void chapter_survivors(void)
+{
+#if OMPI_MAJOR_VERSION >= 5
+    enum { SIZE = 5000 };
+    unsigned char *bytes = memory_new(DEVICE, SIZE);
+    MPI_Comm shrunk;
+    int left, mine;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (rank == ranks - 1)
+        raise(SIGKILL);
+    while (MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS)
+        ;
+    MPIX_Comm_revoke(MPI_COMM_WORLD);
+    MPIX_Comm_shrink(MPI_COMM_WORLD, &shrunk);
+    MPI_Comm_rank(shrunk, &mine);
+    MPI_Comm_size(shrunk, &left);
+    fill(bytes, SIZE, 70 + (unsigned) mine);
+    MPI_Sendrecv_replace(bytes, SIZE, MPI_BYTE, (mine + 1) % left, 45, (mine + left - 1) % left, 45,
+                         shrunk, MPI_STATUS_IGNORE);
+    check(bytes, SIZE, 0, 70 + (unsigned) ((mine + left - 1) % left), 0,
+          "after a process has died");
+    if (failures == 0)
+        printf("device: rank %d went on with %d others\n", rank, left - 1);
+    fflush(stdout);
+    memory_free(DEVICE, bytes);
+    MPI_Comm_free(&shrunk);
+#endif
+}
+
 /* The program sends from and receives into memory that is its partner's, which it has opened by IPC
  * itself. */
 static void chapter_imported(void)
@@ -1978,6 +2013,7 @@ static const struct {
     {"measured", chapter_measured, true},
     {"locked", chapter_locked, true},
     {"busy", chapter_busy, true},
+    {"survivors", chapter_survivors, true},
     {"asked", chapter_asked, true},
     {"asking", chapter_asking, true},
     {"refused", chapter_refused, true},

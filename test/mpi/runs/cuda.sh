@@ -9,7 +9,7 @@
 elsewhere_only 'series=cuda.@(ipc.@(types|persistent|probe|many|ends)|staged.@(types|persistent|many|self-long)|
 staged-tcp|several-lanes|kernels.@(shm|fail|no-file)|ipc-refused|collective|in-place|
 collectives.@(operations|groups|neighbours|under-way|packed|session|fail|ob1)|other-device.hip|window|mapped-fd|
-copies-fail.self,shm|lost.self,shm,cuda|reset.self,shm,cuda|freed|explain|shared|measured.@(lanes|refused)|gpu|gpu.*|gpu-command-alone|
+copies-fail.self,shm|lost.self,shm,cuda|reset.self,shm,cuda|freed|explain|shared|measured.@(lanes|refused|busy*|ask*)|gpu|gpu.*|gpu-command-alone|
 no-driver|collectives-off|old-driver|ompi_info)' \
     'asan=cuda.@(ipc.@(truncate|probe|reuse|many|order|self*|ends)|staged.@(truncate|many|order|held|lost-fail|self-long)|
 staged-tcp|several-lanes|kernels.@(shm|other-code|fail|no-file)|no-ipc|late-copies.ipc.many|capture.ipc|halo|
@@ -183,6 +183,25 @@ collectives late-copies late-copies,delay-us=300 "self,$sm" under-way
 mpi_fails cuda.collectives.fail "the CUDA driver says CUDA_ERROR_ILLEGAL_ADDRESS" 4 --mca pml multilane \
     --mca btl self,shm,cuda -x LD_LIBRARY_PATH="$build/test/fake" \
     -x MULTILANE_FAKE_CUDA=fail-copy=4 -- device_collective groups
+# A process dies: images go by a communicator that no death reaches. mpirun is as 30-neighbours.sh says.
+survivors() {
+    local output try
+    for try in 1 2 3; do
+        output=$(limit_s=12 mpirun_run 3 --with-ft ulfm --mca pml multilane --mca btl self,shm \
+            -x LD_LIBRARY_PATH="$build/test/fake" -- device survivors 2>&1)
+        printf 'try %s\n%s\n' "$try" "$output"
+        [ "$(grep -c 'went on with 1 others' <<<"$output")" = 2 ] && return
+        grep -q 'after a process has died' <<<"$output" && return 1
+    done
+    return 1
+}
+if [ "$series" = 4.1 ]; then
+    skip "${prefix}cuda.collectives.survivors" "Open MPI 4.1 has no ULFM"
+elif [ -n "$sanitizer" ]; then
+    skip "${prefix}cuda.collectives.survivors" "a killed process ends a job of sanitized programs"
+else
+    check "${prefix}cuda.collectives.survivors" survivors
+fi
 collectives_absent() {
     mpirun_run 2 --mca pml ob1 --mca btl "self,$sm" --mca coll_base_verbose 10 \
         -x LD_LIBRARY_PATH="$build/test/fake" -- ring >"$build/absent" 2>&1 &&
