@@ -8,14 +8,14 @@
 # sanitizer sees each way and each error once.
 elsewhere_only 'series=cuda.@(ipc.@(types|persistent|probe|many|ends)|staged.@(types|persistent|many|self-long)|
 staged-tcp|several-lanes|kernels.@(shm|fail|no-file)|ipc-refused|collective|in-place|
-collectives.@(operations|groups|neighbours|under-way|packed|session|fail|ob1)|other-device.hip|window|mapped-fd|
-copies-fail.self,shm|lost.self,shm,cuda|reset.self,shm,cuda|freed|explain|shared|measured.@(lanes|refused|busy*|ask*)|gpu|gpu.*|gpu-command-alone|
+collectives.@(operations|groups|neighbours|under-way|packed|session|fail|survivors|ob1)|other-device.hip|window|mapped-fd|
+copies-fail.self,shm|lost.self,shm,cuda|reset.self,shm,cuda|freed|explain|shared|measured.@(lanes|refused)|gpu|gpu.*|gpu-command-alone|
 no-driver|collectives-off|old-driver|ompi_info)' \
     'asan=cuda.@(ipc.@(truncate|probe|reuse|many|order|self*|ends)|staged.@(truncate|many|order|held|lost-fail|self-long)|
 staged-tcp|several-lanes|kernels.@(shm|other-code|fail|no-file)|no-ipc|late-copies.ipc.many|capture.ipc|halo|
 ipc-own-device-many|ipc-refused*|ipc-one-many|no-pinned|collective|in-place|
 collectives.@(operations|under-way|neighbouring-images|packed|late-copies|fail)|other-device.hip|window|
-mapped-@(fd|again|few*)|one-handle|copies-fail.*|lost.*|reset.*|freed|not-shared|measured.@(lanes|each)|gpu|gpu-command-alone|
+mapped-@(fd|again|few*)|one-handle|copies-fail.*|lost.*|reset.*|freed|not-shared|measured.@(lanes|each|busy*|ask*)|gpu|gpu-command-alone|
 no-driver|says-why)'
 
 # What a stand-in takes is no measure: which way messages go is set here. The tests of measuring, at
