@@ -98,12 +98,9 @@ static bool engine_set(const char *name, engine *function)
 /* 1: not the host's. */
 static int accelerator_check(const void *address, int *device, uint64_t *flags)
 {
-    struct memory memory;
-
-    memory_look(address, &memory);
     *device = 0;
     *flags = 0;
-    return memory.kind != MEMORY_HOST;
+    return memory_is_of_device(address);
 }
 
 void pack_open(void)

@@ -9,14 +9,6 @@
 /* An image lies to these as its buffer does: operations may count on it. */
 #define ALIGNMENT 64
 
-static bool is_of_device(const char *at)
-{
-    struct memory memory;
-
-    memory_look(at, &memory);
-    return memory.kind != MEMORY_HOST;
-}
-
 /* An operation that uses only what lies behind the start of its buffer has an image that starts
  * before its memory, maybe where the other buffer starts. Open MPI takes two buffers that start at
  * one address for MPI_IN_PLACE. */
@@ -27,7 +19,7 @@ static int buffer_look(struct buffer *buffer, const void *at, struct blocks bloc
 
     *buffer = (struct buffer){.at = (char *) at, .count = blocks.count};
     if (at == MPI_IN_PLACE || !blocks_span(&blocks, &start, &end) ||
-        !is_of_device(buffer->at + start))
+        !memory_is_of_device(buffer->at + start))
         return OMPI_SUCCESS;
     buffer->blocks =
         malloc(blocks.count * sizeof(*buffer->blocks) + (size_t) (end - start) + 2 * ALIGNMENT);

@@ -39,4 +39,12 @@ static inline void memory_look(const void *address, struct memory *memory)
         memory_ask(address, memory);
 }
 
+/* Or managed memory. */
+static inline bool memory_is_of_device(const void *address)
+{
+    struct memory memory;
+    memory_look(address, &memory);
+    return memory.kind != MEMORY_HOST;
+}
+
 #endif

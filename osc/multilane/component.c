@@ -11,6 +11,7 @@
 #include "common/compat/named.h"
 #include "common/compat/pml.h"
 #include "common/compat/version.h"
+#include "common/memory/memory.h"
 #include "multilane/service.h"
 #include "opal/util/output.h"
 
@@ -96,7 +97,7 @@ static int component_select(struct ompi_win_t *window, void **base, size_t bytes
                             compat_disp_unit unit, ompi_communicator_t *comm,
                             struct opal_info_t *info, int flavor, int *model)
 {
-    bool is_mine = flavor == MPI_WIN_FLAVOR_CREATE && bytes > 0 && guard_is_of_device(*base);
+    bool is_mine = flavor == MPI_WIN_FLAVOR_CREATE && bytes > 0 && memory_is_of_device(*base);
     bool is_any = false;
     int status =
         flavor == MPI_WIN_FLAVOR_CREATE ? device_agree(comm, is_mine, &is_any) : OMPI_SUCCESS;

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "common/memory/memory.h"
 #include "ompi/op/op.h"
 #include "opal/util/output.h"
 
@@ -36,7 +37,7 @@ static bool is_refused(const char *call, const void *buffer, size_t count,
 {
     const char *first = (const char *) buffer + (type ? type->super.true_lb : 0);
 
-    if (count == 0 || !type || !guard_is_of_device(first))
+    if (count == 0 || !type || !memory_is_of_device(first))
         return false;
     opal_output(0,
                 "multilane: %s: the buffer at %p is device memory, which this Open MPI cannot read "

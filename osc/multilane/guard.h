@@ -4,15 +4,6 @@
 #define OSC_MULTILANE_GUARD_H
 
 #include "common/compat/osc.h"
-#include "common/memory/memory.h"
-
-static inline bool guard_is_of_device(const void *address)
-{
-    struct memory memory;
-
-    memory_look(address, &memory);
-    return memory.kind != MEMORY_HOST;
-}
 
 /* Replaces the functions of a new window. Until it is freed, operations with buffers on a device
  * end with MPI_ERR_BUFFER after a sentence, and all others go on as before. */
