@@ -109,8 +109,17 @@ doctor_networks() { # FOLDER
 }
 
 # A node made of files: nothing may copy, half a processor, little memory, one port up and one down.
+# Where this machine has the driver's library the page has no word about it.
+driver_is_here() {
+    local folder folders
+    IFS=: read -r -a folders <<<"${LD_LIBRARY_PATH:-}"
+    for folder in "${folders[@]}"; do [ ! -e "$folder/libcuda.so.1" ] || return 0; done
+    PATH=$PATH:/usr/sbin:/sbin ldconfig -p | grep -q 'libcuda\.so\.1'
+}
+
 doctor_made_up() {
-    local node=$doctor_folder/node port=sys/class/infiniband/mlx5_0/ports
+    local node=$doctor_folder/node port=sys/class/infiniband/mlx5_0/ports no_driver='^note  GPU          libcuda.so.1 is not found'
+    ! driver_is_here || no_driver='^ok    GPU '
     mkdir -p "$node"/proc/{self,sys/kernel/yama,driver/nvidia/gpus/0000:01:00.0} "$node/sys/fs/cgroup/slurm/job1" \
         "$node/$port"/{1/gids,1/gid_attrs/types,2}
     doctor_networks "$node"
@@ -146,7 +155,7 @@ doctor_made_up() {
             '^note  networks     eth7 10\.80\.0\.128/25.*half duplex' '^note  networks     eth7 10\.80\.0\.128/25 lies inside br0 10\.80\.0\.0/24' \
             '^note  networks     eth5 is down' '^note  networks     MTUs differ: eth0 9000, .*wg0 1420' \
             '^ok    GPU          NVIDIA H100' '^note  GPU .*no /dev/nvidiactl' '^note  /dev/shm     is not there' \
-            '^note  GPU          libcuda.so.1 is not found'
+            "$no_driver"
     ) >"$doctor_folder/made-up"
     local status=$?
     cat "$doctor_folder/made-up"
