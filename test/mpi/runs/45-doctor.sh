@@ -223,7 +223,8 @@ doctor_precedence() {
     mkdir -p "$doctor_folder/second" && ln -sf "$component_dir/mca_pml_multilane.so" "$doctor_folder/second" || return 1
     OMPI_MCA_pml=ob1 OMPI_MCA_mca_base_component_path=$OMPI_MCA_mca_base_component_path:$doctor_folder/second \
         doctor_says 0 '^note  PML +pml is "ob1" by environment' '^note  plugin .*another one in .*/second' &&
-        OMPI_MCA_pml=multilane,monitoring doctor_says 0 '^ok    PML +jobs use Multilane without being asked'
+        OMPI_MCA_pml=multilane,ob1 doctor_says 0 '^ok    PML +jobs use Multilane without being asked' &&
+        OMPI_MCA_pml=ob1,multilane doctor_says 0 '^note  PML +pml is "ob1,multilane" .*: a job gets that, not Multilane'
 }
 
 # As a service may start it.
