@@ -82,7 +82,8 @@ doctor_no_open_mpi() {
 
 # Interfaces of a made-up node: two in one subnet, one without a link, a container's bridge, one that an
 # adapter belongs to, a tunnel, one that the caller excludes, and one at half duplex inside another's subnet. Routes
-# that are no network more: with another metric, inside a wider one, RHEL 7's zeroconf, Calico's blackhole.
+# that are no network more: with another metric, inside a wider one, RHEL 7's zeroconf, Calico's blackhole. One
+# that hosts give themselves.
 doctor_networks() { # FOLDER
     local net=$1/sys/class/net
     mkdir -p "$1/proc/net" "$net"/{eth0/device,eth1/device,eth2/device,eth3/device,docker0/bridge,docker0/brif/veth1} \
@@ -104,11 +105,10 @@ doctor_networks() { # FOLDER
             br0 0000500A 00000000 00FFFFFF docker0 000011AC 00000000 0000FFFF wg0 0000520A 00000000 00FFFFFF \
             eth7 8000500A 00000000 80FFFFFF \
             eth0 00004D0A 00000000 0000FFFF eth2 00004E0A 00000000 00FFFFFF eth3 0000FEA9 00000000 0000FFFF \
-            '*' 0000530A 00000000 0000FFFF
+            eth8 0000FEA9 00000000 0000FFFF '*' 0000530A 00000000 0000FFFF
     } >"$1/proc/net/route"
 }
 
-# A node made of files: nothing may copy, half a processor, little memory, one port up and one down.
 # Where this machine has the driver's library the page has no word about it.
 driver_is_here() {
     local folder folders
@@ -117,6 +117,7 @@ driver_is_here() {
     PATH=$PATH:/usr/sbin:/sbin ldconfig -p | grep -q 'libcuda\.so\.1'
 }
 
+# A node made of files: nothing may copy, half a processor, little memory, one port up and one down.
 doctor_made_up() {
     local node=$doctor_folder/node port=sys/class/infiniband/mlx5_0/ports no_driver='^note  GPU          libcuda.so.1 is not found'
     ! driver_is_here || no_driver='^ok    GPU '
@@ -149,7 +150,8 @@ doctor_made_up() {
             '^ok    networks     eth0 10\.77\.0\.0/16, MTU 9000, 25000 Mbit/s$' \
             '^note  networks     eth0 eth1: all in the same subnet 10\.77\.0\.0/16' \
             '^note  networks     eth2 .*it has no link' '^ok    networks     br0 10\.80\.0\.0/24' \
-            '^note  networks     docker0 172\.17\.0\.0/16.*a bridge inside' '-> leave it out: .*,docker0$' \
+            '^note  networks     docker0 172\.17\.0\.0/16.*a bridge inside.* to reach them$' '-> leave it out: .*,docker0$' \
+            '^ok    networks     eth8 169\.254\.0\.0/16, .*, for btl/tcp alone$' \
             '^note  networks     wg0 .*, for btl/tcp alone: a tunnel' '^off   networks     eth3 .*is used by no lane' \
             '^ok    networks     a job that names btl/sock uses eth0 eth1 br0 eth7 eth6 .IPv6. \(btl_sock_if' \
             '^note  networks     eth7 10\.80\.0\.128/25.*half duplex' '^note  networks     eth7 10\.80\.0\.128/25 lies inside br0 10\.80\.0\.0/24' \
@@ -164,6 +166,7 @@ doctor_made_up() {
     : >"$node/libcuda.so.1"
     LD_LIBRARY_PATH=$doctor_folder:$node MULTILANE_DOCTOR_ROOT=$node doctor --of-this-node | tee "$doctor_folder/made-up"
     grep -q 'mlx5_0:1 Ethernet, .*, GIDs 1 (RoCE v2)' "$doctor_folder/made-up" &&
+        grep -q 'a job that names btl/sock uses eth0 eth1 eth3 br0 wg0 eth7 eth6 (IPv6) ' "$doctor_folder/made-up" &&
         ! grep 'libcuda.so.1 is not found' "$doctor_folder/made-up"
 }
 
