@@ -27,7 +27,7 @@ bindist: all
 	sed -e 's|@componentdir[@]|$$multilane_home/lib/openmpi|; s|@bindir[@]|$$multilane_home/bin|' \
 		-e 's|@PMIX_COMPONENT_DIR[@]|$(PMIX_COMPONENT_DIR)|' \
 		-e '/^pmix_components=/i multilane_home=$$(CDPATH= cd -- "$$(dirname "$${BASH_SOURCE:-$$0}")/../.." && pwd)' \
-		-e '/^pmix_components=/i [ -d "$$multilane_home/lib/openmpi" ] || {' \
+		-e '/^pmix_components=/i [ -e "$$multilane_home/lib/openmpi/mca_pml_multilane.so" ] || {' \
 		-e '/^pmix_components=/i \    echo "multilane: this shell does not say where env.sh lies: read it by bash or zsh" >&2' \
 		-e '/^pmix_components=/i \    unset multilane_home' \
 		-e '/^pmix_components=/i \    return 1' \

@@ -113,18 +113,22 @@ lmod_modulefile() { # NAME: "multilane" finds the Lua file, a folder of its own 
 }
 
 # env.sh of the same tarball: bash and zsh tell where it lies; dash does not, and is told so. What a site has set for
-# another plugin stays.
+# another plugin stays. Where dash is may be a folder that has lib/openmpi two above.
 env_sh_is_read() {
-    local env_sh=$build_root/modules/package/share/multilane/env.sh shell said
+    local env_sh=$build_root/modules/package/share/multilane/env.sh shell said site
+    local ours=$build_root/modules/package/lib/openmpi
     unset OMPI_MCA_mca_base_component_path
     for shell in bash zsh; do
         command -v $shell >/dev/null || continue
-        said=$(OMPI_MCA_mca_base_component_path=/of-the-site:SYS_DEFAULT $shell -c ". '$env_sh' && . '$env_sh'
-            echo \"\$OMPI_MCA_mca_base_component_path \${multilane_home-unset}\"")
-        echo "$shell: $said"
-        [ "$said" = "$build_root/modules/package/lib/openmpi:/of-the-site:SYS_DEFAULT unset" ] || return 1
+        for site in :SYS_DEFAULT:USER_DEFAULT /of-the-site:SYS_DEFAULT /of-the-site:SYS_DEFAULT:USER_DEFAULT; do
+            said=$(OMPI_MCA_mca_base_component_path=${site%:SYS_DEFAULT:USER_DEFAULT} $shell -c ". '$env_sh' && . '$env_sh'
+                echo \"\$OMPI_MCA_mca_base_component_path \${multilane_home-unset}\"")
+            echo "$shell: $said"
+            [ "$said" = "$ours:${site#:} unset" ] || return 1
+        done
     done
-    said=$(dash -c ". '$env_sh'; echo \"\${OMPI_MCA_mca_base_component_path-nothing} \${multilane_home-unset}\"" 2>&1)
+    mkdir -p "$build_root/modules/other/lib/openmpi" "$build_root/modules/other/in/there"
+    said=$(cd "$build_root/modules/other/in/there" && dash -c ". '$env_sh'; echo \"\${OMPI_MCA_mca_base_component_path-nothing} \${multilane_home-unset}\"" 2>&1)
     echo "dash: $said"
     [ "$said" = "multilane: this shell does not say where env.sh lies: read it by bash or zsh
 nothing unset" ]
