@@ -15,7 +15,7 @@ model_tests = \
 	test/unit/model_property \
 	test/unit/replay
 unit_tests += $(model_tests)
-noinst_HEADERS += test/unit/check.h test/unit/model_lanes.h
+noinst_HEADERS += test/unit/check.h test/unit/model_lanes.h test/unit/strict_case.h
 # Tests of sources and scripts, which do not depend on what a build makes of them.
 source_tests = test/unit/model_alone.sh test/unit/results.sh
 TESTS += test/unit/model_alone.sh test/unit/results.sh

@@ -2,11 +2,11 @@
 /* What a port of btl/verbs is, and what of it changes, over test/fake/verbs. Each case is a process
  * of its own with its profile. */
 #include "check.h"
+#include "strict_case.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "btl/verbs/verbs.h"
@@ -259,23 +259,6 @@ static void registration_that_is_refused_evicts_none(void)
                                              (mca_rcache_base_registration_t *) (void *) room);
         CHECK(status == each[i].status, "%s: %d", strerror(each[i].error), status);
     }
-}
-
-static int case_run(const char *words, void (*run)(void))
-{
-    int status = 0;
-    pid_t pid;
-
-    fflush(stdout);
-    pid = fork();
-    if (pid == 0) {
-        setenv("MULTILANE_STRICT_VERBS", words, 1);
-        unsetenv("MULTILANE_STRICT_FABRIC");
-        run();
-        exit(check_end());
-    }
-    waitpid(pid, &status, 0);
-    return status != 0;
 }
 
 int main(void)

@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "check.h"
+#include "strict_case.h"
 
 /* A port with two pairs that lead to each other; without a receive buffer yet. */
 struct end {
@@ -316,23 +316,6 @@ static void words_are_checked(void)
     CHECK(profile_read("mlx5,speed=xdr,at=9:lid:1:2", &profile, why, sizeof(why)) &&
               profile.speed == 256 && profile.at[0].port == 2,
           "%s", why);
-}
-
-static int case_run(const char *words, void (*run)(void))
-{
-    int status = 0;
-    pid_t pid;
-
-    fflush(stdout);
-    pid = fork();
-    if (pid == 0) {
-        setenv("MULTILANE_STRICT_VERBS", words, 1);
-        unsetenv("MULTILANE_STRICT_FABRIC");
-        run();
-        exit(check_end());
-    }
-    waitpid(pid, &status, 0);
-    return status != 0;
 }
 
 int main(void)

@@ -130,6 +130,14 @@ static bool read_message(struct reader *reader, struct arrival *arrival)
     return true;
 }
 
+/* Bytes that were put, or that will not come. */
+static bool fin_arrived(struct peer *peer, uint8_t type, const struct wire_fin *fin)
+{
+    return type == WIRE_FIN      ? recv_request_put(peer, fin)
+           : type == WIRE_SO_FAR ? recv_request_so_far(peer, fin)
+                                 : recv_request_cancelled(peer, fin);
+}
+
 static void control_arrived(struct peer *peer, struct lane *lane, const struct arrival *arrival,
                             struct reader *reader)
 {
@@ -188,19 +196,14 @@ static void control_arrived(struct peer *peer, struct lane *lane, const struct a
         atomic_store_explicit(&peer->has_ended, true, memory_order_relaxed); /* peer_has_parted */
         break;
     case WIRE_FIN:
-        good = read_bytes(reader, &body.fin, sizeof(body.fin)) && recv_request_put(peer, &body.fin);
+    case WIRE_SO_FAR:
+    case WIRE_CANCEL:
+        good = read_bytes(reader, &body.fin, sizeof(body.fin)) &&
+               fin_arrived(peer, arrival->type, &body.fin);
         break;
     case WIRE_FIN_SUMMED:
         good = read_bytes(reader, &body.summed, sizeof(body.summed)) &&
                recv_request_put_summed(peer, &body.summed);
-        break;
-    case WIRE_SO_FAR:
-        good =
-            read_bytes(reader, &body.fin, sizeof(body.fin)) && recv_request_so_far(peer, &body.fin);
-        break;
-    case WIRE_CANCEL:
-        good = read_bytes(reader, &body.fin, sizeof(body.fin)) &&
-               recv_request_cancelled(peer, &body.fin);
         break;
     case WIRE_ACK:
     case WIRE_NACK:

@@ -554,8 +554,8 @@ static void page_look(uint64_t now)
     if (now == atomic_load_explicit(&looked_ns, memory_order_relaxed) ||
         OPAL_THREAD_TRYLOCK(&wait_stories.lock) != 0)
         return;
-    now =
-        wait_story_clock_ns(); /* no earlier than any story, which another thread may have begun */
+    /* Again: another thread may have begun a story since, which is not to be later than this. */
+    now = wait_story_clock_ns();
     waits_count(atomic_exchange_explicit(&looked_ns, now, memory_order_relaxed), now);
     bool is_due = now - atomic_load_explicit(&filled_ns, memory_order_relaxed) >= REFRESH_NS;
     if (is_due) {
