@@ -328,7 +328,7 @@ int sock_intake_read(sock_peer_t *peer, const char **broken)
 
     *broken = NULL;
     if (peer->intake.is_put && !put_goes_on(&peer->intake)) {
-        *broken = "it writes to memory that is registered no more";
+        *broken = "it writes to memory that is not registered any more";
         return 0;
     }
     ssize_t count = read_once(peer, &first);

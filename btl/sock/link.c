@@ -103,7 +103,7 @@ static uint64_t outage_ms(const sock_peer_t *peer, uint64_t now_ms)
     return since_ms == 0 || (peer->caller && peer->caller->is_connected) ? 0 : now_ms - since_ms;
 }
 
-static void later(uint64_t *since_ms, uint64_t by_ms, uint64_t now_ms)
+static void time_move_on(uint64_t *since_ms, uint64_t by_ms, uint64_t now_ms)
 {
     if (*since_ms != 0)
         *since_ms = *since_ms + by_ms < now_ms ? *since_ms + by_ms : now_ms;
@@ -111,14 +111,14 @@ static void later(uint64_t *since_ms, uint64_t by_ms, uint64_t now_ms)
 
 /* Under its lock: the other end has answered our call. Its process may have computed since its
  * kernel took that, which was no outage. */
-static void wait_forgive(sock_peer_t *peer)
+static void outage_shorten(sock_peer_t *peer)
 {
     const uint64_t now_ms = sock_now_ms();
 
     if (!peer->caller->is_connected)
         return;
-    later(&peer->down_since_ms, now_ms - peer->caller->since_ms, now_ms);
-    later(&peer->cut_since_ms, now_ms - peer->caller->since_ms, now_ms);
+    time_move_on(&peer->down_since_ms, now_ms - peer->caller->since_ms, now_ms);
+    time_move_on(&peer->cut_since_ms, now_ms - peer->caller->since_ms, now_ms);
 }
 
 /* Under its lock. */
@@ -409,7 +409,7 @@ static void welcome_heard(sock_peer_t *peer, struct sock_socket *socket)
     if (greeting_is(heard, GREETING_LATER, &peer->their_secret, &socket->nonce)) {
         OPAL_THREAD_LOCK(&peer->lock);
         session_heard(peer, heard);
-        wait_forgive(peer);
+        outage_shorten(peer);
         caller_drop(peer, 0);
         OPAL_THREAD_UNLOCK(&peer->lock);
         return;
@@ -424,7 +424,7 @@ static void welcome_heard(sock_peer_t *peer, struct sock_socket *socket)
         return;
     }
     OPAL_THREAD_LOCK(&peer->lock);
-    wait_forgive(peer);
+    outage_shorten(peer);
     peer->caller = NULL;
     peer->linked_call = peer->calls;
     OPAL_THREAD_UNLOCK(&peer->lock);

@@ -374,7 +374,7 @@ static void a_put_ends_with_its_registration(void)
     CHECK(!bytes_bring(frame, bytes / 2), "the first half");
     registered_remove(NULL, handle);
     const char *broken = bytes_bring(frame + bytes / 2, bytes - bytes / 2);
-    CHECK(broken && strstr(broken, "registered no more"), "%s", broken ? broken : "taken");
+    CHECK(broken && strstr(broken, "not registered any more"), "%s", broken ? broken : "taken");
     CHECK(put_memory[8] != 0 && put_memory[8 + 999] == 0, "it is written after its end");
     connection_end();
 }
