@@ -508,7 +508,20 @@ void shm_receive_waits_at(const _Atomic uint32_t *waits);
  * that have ended. After a sleep, which stands for many rounds. */
 void shm_receive_skip_rounds(void);
 /* Whether a doorbell has rung that no round has answered. */
-bool shm_doorbell_rang(void);
+static inline bool shm_doorbell_rang(void)
+{
+    uint64_t any = 0;
+
+    for (int kind = 0; kind < SEGMENT_KINDS; kind++) {
+        /* Acquire: as in shm_own_segment_is_live. */
+        uint32_t words = atomic_load_explicit(&shm.doorbell_words[kind], memory_order_acquire);
+
+        while (words-- > 0)
+            any |= atomic_load_explicit(&shm.segments[kind].header->doorbells[words],
+                                        memory_order_relaxed);
+    }
+    return any != 0;
+}
 
 /* sleep.c: multilane/extension.h has what they do. */
 bool shm_sleep(uint32_t microseconds, const struct multilane_seen *words, size_t count);

@@ -205,16 +205,27 @@ static bool is_time_to_ask(uint64_t system_ms)
 
 /* By any thread. One that takes away the other's count makes a round too early or late. After some
  * fast rounds slow ones may follow: few of them are skipped. */
-static bool is_skipped(void)
+static inline bool is_skipped(void)
 {
     const uint32_t left = atomic_load_explicit(&sock.skips, memory_order_relaxed);
+    bool is_one = left % CLOCK_ROUNDS != 0 &&
+                  !atomic_load_explicit(&sock.slept, memory_order_relaxed) &&
+                  !atomic_load_explicit(&sock.attention, memory_order_relaxed);
 
-    if (left == 0)
-        return false;
-    bool is_one = !atomic_load_explicit(&sock.slept, memory_order_relaxed) &&
+    if (OPAL_LIKELY(is_one))
+        atomic_store_explicit(&sock.skips, left - 1, memory_order_relaxed);
+    return is_one;
+}
+
+/* The same for a round that looks whether the clock has moved. */
+static bool is_skipped_by_clock(void)
+{
+    const uint32_t left = atomic_load_explicit(&sock.skips, memory_order_relaxed);
+    bool is_one = left != 0 && !atomic_load_explicit(&sock.slept, memory_order_relaxed) &&
                   !atomic_load_explicit(&sock.attention, memory_order_relaxed) &&
-                  (left % (has_called() ? CLOCK_ROUNDS : CLOCK_ROUNDS_FIRST) != 0 ||
+                  ((left % CLOCK_ROUNDS_FIRST != 0 && !has_called()) ||
                    clock_coarse_ms() == atomic_load_explicit(&sock.skips_ms, memory_order_relaxed));
+
     atomic_store_explicit(&sock.skips, is_one ? left - 1 : 0, memory_order_relaxed);
     return is_one;
 }
@@ -240,7 +251,7 @@ static void polling_end(void)
 
 static __attribute__((noinline)) int look(void)
 {
-    if (!polling_begin())
+    if (is_skipped_by_clock() || !polling_begin())
         return 0;
     /* Inside: of two threads the later one never brings the older time. */
     const uint64_t system_ms = clock_coarse_ms();

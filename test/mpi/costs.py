@@ -18,6 +18,7 @@ import tempfile
 
 LIMITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "costs.txt")
 MESSAGES = 100  # SMALL_MESSAGES of costs.c
+LOOKS = 16384 + 1000  # LOOKS_BEFORE and LOOKS
 # Calls that only wait, as often as the other end lets them.
 WAITS = {"sched_yield", "futex", "poll", "ppoll", "select", "epoll_wait", "epoll_pwait", "nanosleep",
          "clock_nanosleep", "restart_syscall"}
@@ -78,6 +79,14 @@ class Runs:
             calls.append([name for name in names if re.match(r"\w+$", name) and name not in WAITS])
         return said, calls
 
+    def instructions(self, mca, *functions):
+        """Of each rank, in these functions."""
+        profile = f"{self.folder}/profile"
+        self.job(mca, "valgrind", "--tool=callgrind", "--collect-atstart=no",
+                 f"--callgrind-out-file={profile}.%q{{OMPI_COMM_WORLD_RANK}}",
+                 *(f"--toggle-collect={function}" for function in functions))
+        return [int(re.search(r"^summary: (\d+)", read(f"{profile}.{rank}"), re.M).group(1)) for rank in range(2)]
+
     def marked(self, mca):
         """Of the rank that has more: the system calls of looks that find nothing, and the writes of round trips."""
         _, traces = self.trace(mca)
@@ -86,9 +95,13 @@ class Runs:
         return max(part.count("\n") - 1 for part in looks), max(len(re.findall(r"\bsend\w+\(", part)) for part in trips)
 
 
-def lanes(btl):
+def lanes_of_default():
     """Parameters by which two runs do the same: nothing that was measured decides how to wait."""
-    return {"pml": "multilane", "btl": f"self,{btl}", "pml_multilane_profile": "none", "pml_multilane_wait": "spin"}
+    return {"pml": "multilane", "pml_multilane_profile": "none", "pml_multilane_wait": "spin"}
+
+
+def lanes(btl):
+    return {**lanes_of_default(), "btl": f"self,{btl}"}
 
 
 def page_faults(said):
@@ -117,14 +130,9 @@ def count(build):
         counts["sock-looks-system-calls"], _ = runs.marked({**lanes(""), "btl": "^vader,sm,tcp,ofi,uct,openib"})
         counts["sock-connected-looks-system-calls"], counts["sock-trips-writes"] = runs.marked(lanes("sock"))
         counts["ten-barriers-changes"] = runs.barriers()
-        profile = f"{folder}/profile"
-        functions = ("small_messages_send", "small_messages_receive")
-        runs.job(lanes("shm"), "valgrind", "--tool=callgrind", "--collect-atstart=no",
-                 f"--callgrind-out-file={profile}.%q{{OMPI_COMM_WORLD_RANK}}",
-                 *(f"--toggle-collect={function}" for function in functions))
-        for rank, what in enumerate(("send", "receive")):
-            total = re.search(r"^summary: (\d+)", read(f"{profile}.{rank}"), re.M)
-            counts[f"shm-{what}-instructions"] = round(int(total.group(1)) / MESSAGES)
+        for rank, total in enumerate(runs.instructions(lanes("shm"), "small_messages_send", "small_messages_receive")):
+            counts[f"shm-{('send', 'receive')[rank]}-instructions"] = round(total / MESSAGES)
+        counts["look-instructions"] = round(max(runs.instructions(lanes_of_default(), "looks_in_vain")) / LOOKS)
     return counts
 
 

@@ -33,11 +33,6 @@ void shm_receive_skip_rounds(void)
     CHECK(false, "rounds skipped");
 }
 
-bool shm_doorbell_rang(void)
-{
-    return false;
-}
-
 void shm_doorbell_ring_own_of(shm_peer_t *peer)
 {
     CHECK(!peer, "rung");

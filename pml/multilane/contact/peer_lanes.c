@@ -196,6 +196,26 @@ static bool is_replaced(const char *name, mca_bml_base_btl_array_t *all)
     return has_shm && !named_btl_is_asked_for(name);
 }
 
+void lanes_replaced_rest(ompi_proc_t **procs, size_t count)
+{
+    opal_progress_callback_t rests = NULL;
+    for (size_t i = 0; i < count; i++) {
+        mca_bml_base_endpoint_t *endpoint = mca_bml_base_get_endpoint(procs[i]);
+        size_t size = endpoint ? mca_bml_base_btl_array_get_size(&endpoint->btl_send) : 0;
+        for (size_t at = 0; at < size; at++) {
+            const mca_btl_base_module_t *btl =
+                mca_bml_base_btl_array_get_index(&endpoint->btl_send, at)->btl;
+            if (strcmp(lane_name_of(btl), "vader") != 0 && strcmp(lane_name_of(btl), "sm") != 0)
+                continue;
+            if (!is_replaced(lane_name_of(btl), &endpoint->btl_send))
+                return;
+            rests = btl->btl_component->btl_progress;
+        }
+    }
+    if (rests)
+        opal_progress_register_lp(rests);
+}
+
 /* As it is known of one of the first `count` lanes. */
 static float round_trip_of(const struct peer *peer, uint8_t count, const mca_btl_base_module_t *btl)
 {

@@ -21,6 +21,10 @@ bool lanes_may_break(void);
  * which is said with what to do. True of a process that no lane is known to. */
 bool lanes_have_all_uses(ompi_proc_t *proc);
 
+/* Where btl/shm carries all messages of a node, Open MPI's shared memory is looked at once in eight
+ * calls of progress: only one-sided operations may go by it. */
+void lanes_replaced_rest(ompi_proc_t **procs, size_t count);
+
 /* Adds the lanes that the BML has toward the peer and that are new, and plans. False: no lane
  * reaches the peer. With the component's lock held. */
 bool peer_take_lanes(struct peer *peer);

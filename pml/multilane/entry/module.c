@@ -121,13 +121,17 @@ static void peer_contacted(struct peer *peer, uint32_t window)
 
 /* What is to be done in each round of Open MPI's progress, beside the lanes. One function for all,
  * registered once: Open MPI frees its list when that grows, while another thread may walk it. */
-static int module_progress(void)
+static __attribute__((noinline)) int work_progress(void)
 {
     int done = pending_any() ? pending_progress() : 0;
+    return driver_is_loaded ? done + staging_progress() + device_costs_progress() : done;
+}
+
+static int module_progress(void)
+{
     looks_add();
-    if (OPAL_UNLIKELY(driver_is_loaded))
-        done += staging_progress() + device_costs_progress();
-    return done + watch_progress();
+    (void) watch_progress();
+    return OPAL_UNLIKELY(pending_any() || driver_is_loaded) ? work_progress() : 0;
 }
 
 /* Requests are started by the functions that stand before the module's, too. */
@@ -226,6 +230,8 @@ int module_add_procs(ompi_proc_t **procs, size_t count)
     OBJ_DESTRUCT(&reachable);
     if (rc == OMPI_SUCCESS)
         rc = module_check_uses(procs, count);
+    if (rc == OMPI_SUCCESS)
+        lanes_replaced_rest(procs, count);
     if (rc != OMPI_SUCCESS || multilane.receiving)
         return rc;
 

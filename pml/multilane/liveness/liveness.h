@@ -176,8 +176,22 @@ extern __attribute__((visibility("hidden"))) _Thread_local bool is_progress_thre
  */
 void watch_peer(struct peer *peer);
 
+/* Calls of progress to come that need not look. Relaxed: losing one is harmless. */
+extern __attribute__((visibility("hidden"))) _Atomic uint32_t watch_skips;
+
+void watch_look(void);
+
 /* Called by progress. */
-int watch_progress(void);
+static inline int watch_progress(void)
+{
+    uint32_t left = atomic_load_explicit(&watch_skips, memory_order_relaxed);
+    if (OPAL_LIKELY(left > 0))
+        atomic_store_explicit(&watch_skips, left - 1, memory_order_relaxed);
+    /* Without the lock: the next call sees what is added now. */
+    if (OPAL_UNLIKELY((left == 0 || schedule_has_any()) && schedule_has_begun()))
+        watch_look();
+    return 0;
+}
 
 /* --- wrong.c ---------------------------------------------------------------------------------- */
 

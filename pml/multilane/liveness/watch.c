@@ -49,15 +49,15 @@
 /* How many changes of one lane are printed. */
 #define SAID_MAX 6
 
-/* Owned by the thread inside, but for the last two. */
+/* Owned by the thread inside, but for the last one. */
 static struct {
-    uint64_t looked_ns;     /* by clock_now_ns, unlike the others */
-    uint64_t quiet_ns;      /* last look at all peers, */
-    uint64_t awaited_ns;    /* at senders without contact, */
-    uint64_t lanes_ns;      /* and at lanes that say nothing */
-    _Atomic uint32_t skips; /* calls of progress to come that do nothing */
-    _Atomic bool inside;    /* a thread is in watch_all */
+    uint64_t looked_ns;  /* by clock_now_ns, unlike the others */
+    uint64_t quiet_ns;   /* last look at all peers, */
+    uint64_t awaited_ns; /* at senders without contact, */
+    uint64_t lanes_ns;   /* and at lanes that say nothing */
+    _Atomic bool inside; /* a thread is in watch_all */
 } watch;
+_Atomic uint32_t watch_skips;
 
 static uint64_t lost_ns(void)
 {
@@ -517,7 +517,7 @@ static void quiet_look(struct peer *peer, uint64_t now)
 static void watch_all(void)
 {
     uint64_t system = clock_now_ns(), passed = system - watch.looked_ns;
-    atomic_store_explicit(&watch.skips, passed < FAST_NS ? FAST_CALLS - 1 : 0,
+    atomic_store_explicit(&watch_skips, passed < FAST_NS ? FAST_CALLS - 1 : 0,
                           memory_order_relaxed);
     if (passed < LOOK_NS)
         return;
@@ -552,29 +552,11 @@ static void watch_all(void)
     }
 }
 
-/* Losing one is harmless. */
-static bool is_skipped(void)
-{
-    uint32_t left = atomic_load_explicit(&watch.skips, memory_order_relaxed);
-
-    if (left > 0)
-        atomic_store_explicit(&watch.skips, left - 1, memory_order_relaxed);
-    return left > 0;
-}
-
-static __attribute__((noinline)) void look(void)
+void watch_look(void)
 {
     /* Acquire and release: the next thread inside sees what this one wrote. */
     if (atomic_exchange_explicit(&watch.inside, true, memory_order_acquire))
         return;
     watch_all();
     atomic_store_explicit(&watch.inside, false, memory_order_release);
-}
-
-int watch_progress(void)
-{
-    /* Without the lock: the next call sees what is added now. */
-    if (schedule_has_begun() && (!is_skipped() || schedule_has_any()))
-        look();
-    return 0;
 }
