@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/file/whole_file.h"
+#include "common/lane/host.h"
 #include "common/model/number.h"
 #include "common/model/protocol.h"
 
@@ -271,7 +272,7 @@ static void all_write(FILE *file, const struct history *history)
 bool history_write(const char *path, const struct history *history)
 {
     struct whole_file file;
-    if (!whole_file_begin(&file, path, 0600, NULL))
+    if (!host_allows_file(BYTES_MAX) || !whole_file_begin(&file, path, 0600, NULL))
         return false;
     all_write(file.out, history);
     return whole_file_end(&file, NULL);

@@ -7,6 +7,7 @@
 #include <locale.h>
 #include <math.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -246,6 +247,25 @@ static void no_file_of_others_is_read(void)
     CHECK(!history_write("/proc/none/multilane/history", &history), "no folder");
 }
 
+/* The signal of a file that is too large would end the process. */
+static void a_limit_of_files_is_kept(void)
+{
+    struct history history = {0};
+    struct history_way way = {.buffer = 0, .bucket = 20, .messages = 5, .seconds = 1e-6};
+    struct rlimit before, small;
+    for (unsigned i = 0; i < 100; i++) {
+        way_class(&way, i);
+        history_add_way(&history, &way);
+    }
+    CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0, "no limit");
+    small = (struct rlimit){.rlim_cur = 1024, .rlim_max = before.rlim_max};
+    CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0, "no limit");
+    CHECK(!history_write(path, &history), "it is written");
+    (void) setrlimit(RLIMIT_FSIZE, &before);
+    CHECK(history_write(path, &history), "it is not written");
+    history_free(&history);
+}
+
 int main(void)
 {
     snprintf(folder, sizeof(folder), "/tmp/multilane-history-%d", (int) getpid());
@@ -257,6 +277,7 @@ int main(void)
     lies_are_not_there();
     a_full_one_forgets_what_was_timed_longest_ago();
     no_file_of_others_is_read();
+    a_limit_of_files_is_kept();
     unlink(path);
     snprintf(path, sizeof(path), "%s/multilane", folder);
     rmdir(path);

@@ -381,7 +381,9 @@ static void copies_of_an_only_lane_end_beside_another(void)
     standin_reach(peer, standin_btl("tcp", 10000));
     CHECK(peer_take_lanes(peer) && peer_lane_count(peer) == 2, "a second lane");
     struct lane *lanes[] = {&peer->lanes[0], &peer->lanes[1]};
-    for (int i = 0; i < 8; i++)
+    stripe_copy_failed(lanes[0], M);
+    stripe_not_copying(lanes[0], M);
+    for (int i = 0; i < 6; i++)
         stripe_copied(lanes[0], M);
     stripe_copying(lanes[1], M);
     CHECK(stripe_choose_copy(lanes, 2, M, &size) == 0, "the first is idle, the second is not");

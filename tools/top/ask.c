@@ -78,6 +78,7 @@ const char *ask_error(int error)
 
 /* Ranks look ten times a second; what is under way may take longer. */
 #define DRAIN_LOOKS   50
+#define BUSY_LOOKS    20
 #define DRAIN_LOOK_NS 100000000l
 
 /* What a rank says of its lanes of that name. */
@@ -139,17 +140,28 @@ static void lanes_say(const struct page *page, const char *lane, struct error_te
         text_more(error->text, sizeof(error->text), "%s %s", i ? "," : "", page->lanes[i].name);
 }
 
+/* The same, where another multilane-top asks for its page meanwhile, which takes a second. */
+static bool drain_change_in_turn(int pid, uint64_t lanes, bool is_drain)
+{
+    for (int look = 0; look < BUSY_LOOKS; look++) {
+        if (drain_change(pid, lanes, is_drain))
+            return true;
+        if (errno != EWOULDBLOCK)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = DRAIN_LOOK_NS}, NULL);
+    }
+    return false;
+}
+
 int drain_ask(struct ranks *ranks, const char *lane, bool is_drain, struct error_text *error)
 {
     size_t done = 0;
-    bool any = false;
+    bool any = false, all = true;
     for (size_t i = 0; i < ranks->count; i++) {
         const struct rank *rank = &ranks->list[i];
         uint64_t bits = standing_of(&rank->second.page, lane, is_drain).bits;
-        if (bits && !drain_change(rank->pid, bits, is_drain)) {
-            fail_with(error, "process %d cannot be asked: %s", rank->pid, ask_error(errno));
-            return -1;
-        }
+        if (bits && !drain_change_in_turn(rank->pid, bits, is_drain))
+            all = fail_with(error, "process %d cannot be asked: %s", rank->pid, ask_error(errno));
         any |= bits != 0;
     }
     if (!any) {
@@ -164,7 +176,7 @@ int drain_ask(struct ranks *ranks, const char *lane, bool is_drain, struct error
         done += rank_say(&ranks->list[i].second.page, lane, is_drain);
     printf("lane %s: %s in %zu of %zu ranks here\n", lane, is_drain ? "empty" : "used again", done,
            ranks->count);
-    return done < ranks->count;
+    return all ? done < ranks->count : -1;
 }
 
 /* --- the pages of a whole job ----------------------------------------------------------------- */

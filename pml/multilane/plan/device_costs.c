@@ -112,7 +112,8 @@ static void page_map(int fd)
 static void page_make(void)
 {
     int fd = host_memory("multilane-devices");
-    if (fd >= 0 && ftruncate(fd, sizeof(struct device_page)) != 0) {
+    if (fd >= 0 && (!host_allows_file(sizeof(struct device_page)) ||
+                    ftruncate(fd, sizeof(struct device_page)) != 0)) {
         close(fd);
         fd = -1;
     }

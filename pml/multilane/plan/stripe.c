@@ -366,15 +366,16 @@ void stripe_copied(struct lane *lane, size_t size)
 
 void stripe_copy_failed(struct lane *lane, size_t size)
 {
-    struct lane_speed *speed = &lane->copy_speed;
     if (peer_lane_count(lane->peer) == 1)
         return;
-    atomic_fetch_sub_explicit(&speed->sent, size, memory_order_relaxed);
-    since_now(speed);
+    stripe_not_copying(lane, size);
+    since_now(&lane->copy_speed);
 }
 
 void stripe_not_copying(struct lane *lane, size_t size)
 {
-    if (peer_lane_count(lane->peer) > 1)
-        atomic_fetch_sub_explicit(&lane->copy_speed.sent, size, memory_order_relaxed);
+    struct lane_speed *speed = &lane->copy_speed;
+    /* Else it began when there was one lane. */
+    if (peer_lane_count(lane->peer) > 1 && under_way(speed) >= size)
+        atomic_fetch_sub_explicit(&speed->sent, size, memory_order_relaxed);
 }

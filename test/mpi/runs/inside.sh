@@ -262,9 +262,21 @@ inside_drain_begin() { # LANES SECONDS: sets $job
     done
     sleep 1
 }
+# Asks the ranks of a job for a second, as another multilane-top may.
+inside_hold() {
+    local each=$1 file
+    while each=$(pgrep -d, -P "$each"); do
+        for file in $(sed 's|[0-9]*|/proc/&/fd/*|g; s|,| |g' <<<"$each"); do
+            [[ $(readlink "$file") = */memfd:multilane-drain* ]] && flock -n "$file" sleep 1 && return
+        done
+    done
+    echo "no rank can be asked"
+}
 inside_drain() {
     local job status=0 said before after
     inside_drain_begin "self,shm,sock" 12
+    inside_hold "$job" &
+    sleep 0.2
     said=$("$inside_top" --drain shm:shm "$job") || status=1
     before=$(inside_lane_bytes shm:shm "$job") && sleep 1 && after=$(inside_lane_bytes shm:shm "$job")
     echo "$said; $before bytes, and $after a second later"
