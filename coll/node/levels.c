@@ -85,12 +85,15 @@ static bool levels_allocate(struct levels *levels, uint32_t ranks)
     return levels->node_of && levels->place_of && levels->first;
 }
 
-static int split(across_module_t *across, uint32_t color, ompi_communicator_t **comm)
+static int split(across_module_t *across, uint32_t color, ompi_communicator_t **comm,
+                 uint32_t *index)
 {
     int status = ompi_comm_split(across->entry.comm, (int) color,
                                  ompi_comm_rank(across->entry.comm), comm, false);
     if (status != OMPI_SUCCESS || *comm == MPI_COMM_NULL)
         *comm = NULL;
+    else
+        *index = compat_comm_index(*comm);
     return status;
 }
 
@@ -99,9 +102,10 @@ static int levels_split(across_module_t *across, uint32_t leader)
 {
     struct levels *levels = &across->levels;
     bool leads = leader == (uint32_t) ompi_comm_rank(across->entry.comm);
-    int status = split(across, leader, &levels->node);
+    int status = split(across, leader, &levels->node, &levels->node_index);
     if (status == OMPI_SUCCESS)
-        status = split(across, leads ? 0 : (uint32_t) MPI_UNDEFINED, &levels->leaders);
+        status = split(across, leads ? 0 : (uint32_t) MPI_UNDEFINED, &levels->leaders,
+                       &levels->leaders_index);
     return status;
 }
 
@@ -136,13 +140,19 @@ int levels_make(across_module_t *across)
     return status;
 }
 
+/* MPI_Finalize frees what communicators the program has left, in the order of their indices: these
+ * may come before the one that they were made for. */
+static void split_free(ompi_communicator_t *comm, uint32_t index)
+{
+    if (comm && ompi_comm_lookup(index) == comm)
+        ompi_comm_free(&comm);
+}
+
 void levels_free(across_module_t *across)
 {
     struct levels *levels = &across->levels;
-    if (levels->leaders)
-        ompi_comm_free(&levels->leaders);
-    if (levels->node)
-        ompi_comm_free(&levels->node);
+    split_free(levels->leaders, levels->leaders_index);
+    split_free(levels->node, levels->node_index);
     if (levels->nodes)
         atomic_fetch_sub_explicit(&levels_count, 1, memory_order_relaxed);
     free(levels->node_of);

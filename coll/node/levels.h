@@ -21,6 +21,8 @@
 struct levels {
     ompi_communicator_t *node;    /* null: there are none */
     ompi_communicator_t *leaders; /* null in a process that is none */
+    uint32_t node_index;          /* of these two */
+    uint32_t leaders_index;
     uint32_t nodes;
     uint32_t my_node;
     uint32_t *node_of;  /* of each rank */

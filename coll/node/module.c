@@ -24,6 +24,8 @@ static int entry_enable(mca_coll_base_module_t *module, ompi_communicator_t *com
     struct entry *entry = (struct entry *) module;
     const mca_coll_base_comm_coll_t *functions = counted(entry->functions);
 
+    if (compat_coll_has_to_be_last(comm)) /* in all processes alike */
+        return OMPI_ERR_NOT_SUPPORTED;
     entry->below = *comm->c_coll;
     EACH(INSTALL)
     tsan_release(entry); /* entry_disable, and its operations */

@@ -57,6 +57,23 @@ static inline ptrdiff_t compat_displs_get(compat_displs displs, size_t i)
 
 #endif
 
+/* coll/han of 4.1 leaves a communicator that it cannot serve by its own entries in the
+ * communicator's table, and calls what is there then: it must find no function that comes before
+ * its own. Does it serve the communicator so far? */
+static inline bool compat_coll_has_to_be_last(const ompi_communicator_t *comm)
+{
+#if COMPAT_SERIES < 50000
+    const mca_coll_base_avail_coll_t *avail;
+    OPAL_LIST_FOREACH(avail, comm->c_coll->module_list, mca_coll_base_avail_coll_t)
+    if (strcmp(avail->ac_component_name, "han") == 0 &&
+        comm->c_coll->coll_bcast_module == avail->ac_module)
+        return true;
+#else
+    (void) comm;
+#endif
+    return false;
+}
+
 /* Puts a function of ours before the one that a communicator has so far. Up to 5.0 Open MPI takes
  * it from the module, and counts references to modules; since 6.0 modules do it, and nothing
  * counts. `below` is a copy of the communicator's table. */

@@ -493,6 +493,9 @@ beside check "${prefix}rails.across.in-order" rails_across_in_order
         collective 2 "${across_rounds:-200}" $by_leaders
     rails_mpi rails.across.unlike 7 0 --hosts 3 -- --host a:3,b:3,c:1 --map-by slot $across -- \
         collective 3 "${across_rounds:-200}" $by_leaders
+    # Where one process is on each host coll/han gives up, by the functions that it finds in the table.
+    rails_mpi rails.across.han 3 0 --hosts 3 -- --host a:1,b:1,c:1 --map-by slot $across --mca coll_han_priority 80 -- \
+        collective 2 40
     # As with a processor for each process.
     rails_mpi rails.across.always 4 0 --hosts 2 -- --host a:2,b:2 --map-by slot ${across/sleep/spin} \
         --mca coll_node_across_always 1 --mca mpi_yield_when_idle 1 -- collective 4 50 $by_leaders
