@@ -238,22 +238,16 @@ static int copy_make(cuda_peer_t *peer, const cuda_key_t *key, uint64_t remote, 
     return status;
 }
 
-int cuda_copy_get(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
-                  mca_btl_base_registration_handle_t *local_key,
-                  mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
-                  mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+int cuda_copy_get(REMOTE_FROM(cuda_peer_t), size_t size, REMOTE_ENDING)
 {
-    return copy_make(peer, remote_key, remote, size, true,
-                     (struct remote_request){local, NULL, callback, context, data});
+    return copy_make(peer, remote_handle, remote_address, size, true,
+                     (struct remote_request){local_address, NULL, callback, context, data});
 }
 
-int cuda_copy_put(mca_btl_base_module_t *btl, cuda_peer_t *peer, void *local, uint64_t remote,
-                  mca_btl_base_registration_handle_t *local_key,
-                  mca_btl_base_registration_handle_t *remote_key, size_t size, int flags, int order,
-                  mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+int cuda_copy_put(REMOTE_FROM(cuda_peer_t), size_t size, REMOTE_ENDING)
 {
-    return copy_make(peer, remote_key, remote, size, false,
-                     (struct remote_request){local, NULL, callback, context, data});
+    return copy_make(peer, remote_handle, remote_address, size, false,
+                     (struct remote_request){local_address, NULL, callback, context, data});
 }
 
 void cuda_copies_init(void)

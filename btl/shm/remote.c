@@ -163,31 +163,17 @@ static int transfer_after(int copied, shm_peer_t *peer, const struct wanted *wan
     return copied;
 }
 
-int shm_remote_put(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
-                   uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                   mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
-                   int order, mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+int shm_remote_put(REMOTE_FROM(shm_peer_t), size_t size, REMOTE_ENDING)
 {
-    const struct wanted wanted = {REMOTE_PUT,
-                                  remote_address,
-                                  size,
-                                  remote_handle,
-                                  {local_address, local_handle, callback, context, data}};
+    const struct wanted wanted = {REMOTE_PUT, remote_address, size, remote_handle, REMOTE_REQUEST};
 
     return transfer_after(shm_copy_to(btl, peer, local_address, remote_address, size), peer,
                           &wanted);
 }
 
-int shm_remote_get(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
-                   uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                   mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
-                   int order, mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+int shm_remote_get(REMOTE_FROM(shm_peer_t), size_t size, REMOTE_ENDING)
 {
-    const struct wanted wanted = {REMOTE_GET,
-                                  remote_address,
-                                  size,
-                                  remote_handle,
-                                  {local_address, local_handle, callback, context, data}};
+    const struct wanted wanted = {REMOTE_GET, remote_address, size, remote_handle, REMOTE_REQUEST};
 
     return transfer_after(shm_copy_from(btl, peer, local_address, remote_address, size), peer,
                           &wanted);
@@ -225,25 +211,16 @@ static int atomic_ask(shm_peer_t *peer, struct wanted wanted, int flags, uint16_
 
 int shm_remote_atomic(mca_btl_base_module_t *btl, shm_peer_t *peer, uint64_t remote_address,
                       mca_btl_base_registration_handle_t *handle, mca_btl_base_atomic_op_t op,
-                      uint64_t operand, int flags, int order,
-                      mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+                      uint64_t operand, REMOTE_ENDING)
 {
     return shm_remote_fetch_atomic(btl, peer, NULL, remote_address, NULL, handle, op, operand,
                                    flags, order, callback, context, data);
 }
 
-int shm_remote_fetch_atomic(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
-                            uint64_t remote_address,
-                            mca_btl_base_registration_handle_t *local_handle,
-                            mca_btl_base_registration_handle_t *handle, mca_btl_base_atomic_op_t op,
-                            uint64_t operand, int flags, int order,
-                            mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+int shm_remote_fetch_atomic(REMOTE_FROM(shm_peer_t), mca_btl_base_atomic_op_t op, uint64_t operand,
+                            REMOTE_ENDING)
 {
-    const struct wanted wanted = {REMOTE_ATOMIC,
-                                  remote_address,
-                                  0,
-                                  handle,
-                                  {local_address, local_handle, callback, context, data}};
+    const struct wanted wanted = {REMOTE_ATOMIC, remote_address, 0, remote_handle, REMOTE_REQUEST};
     uint64_t value;
 
     /* Now: osc/rdma, which does it by other means then, looks at no status later. */
@@ -252,18 +229,10 @@ int shm_remote_fetch_atomic(mca_btl_base_module_t *btl, shm_peer_t *peer, void *
     return atomic_ask(peer, wanted, flags, (uint16_t) op, operand, 0);
 }
 
-int shm_remote_compare_swap(mca_btl_base_module_t *btl, shm_peer_t *peer, void *local_address,
-                            uint64_t remote_address,
-                            mca_btl_base_registration_handle_t *local_handle,
-                            mca_btl_base_registration_handle_t *handle, uint64_t compare,
-                            uint64_t value, int flags, int order,
-                            mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+int shm_remote_compare_swap(REMOTE_FROM(shm_peer_t), uint64_t compare, uint64_t value,
+                            REMOTE_ENDING)
 {
-    const struct wanted wanted = {REMOTE_SWAP_IF,
-                                  remote_address,
-                                  0,
-                                  handle,
-                                  {local_address, local_handle, callback, context, data}};
+    const struct wanted wanted = {REMOTE_SWAP_IF, remote_address, 0, remote_handle, REMOTE_REQUEST};
 
     return atomic_ask(peer, wanted, flags, 0, compare, value);
 }

@@ -139,10 +139,7 @@ int sock_send_immediate(mca_btl_base_module_t *btl, sock_peer_t *peer, opal_conv
     return status;
 }
 
-int sock_send_put(mca_btl_base_module_t *btl, sock_peer_t *peer, void *local_address,
-                  uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                  mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
-                  int order, mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+int sock_send_put(REMOTE_FROM(sock_peer_t), size_t size, REMOTE_ENDING)
 {
     if (OPAL_UNLIKELY(size > btl->btl_put_limit))
         return OPAL_ERR_NOT_AVAILABLE;
@@ -161,7 +158,7 @@ int sock_send_put(mca_btl_base_module_t *btl, sock_peer_t *peer, void *local_add
     work->is_put = true;
     work->payload = local_address;
     work->payload_bytes = size;
-    work->request = (struct remote_request){local_address, local_handle, callback, context, data};
+    work->request = REMOTE_REQUEST;
     OPAL_THREAD_LOCK(&peer->lock);
     int status = submit(peer, work);
     OPAL_THREAD_UNLOCK(&peer->lock);

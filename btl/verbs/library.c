@@ -18,31 +18,72 @@
 #undef ibv_query_port
 #undef ibv_reg_mr
 
+/* Its functions: what each returns, its name, its parameters, and how it is called. */
 /* clang-format off */
 #define EACH_FUNCTION(DO) \
-    DO(ibv_get_device_list) DO(ibv_free_device_list) DO(ibv_get_device_name) \
-    DO(ibv_open_device) DO(ibv_close_device) DO(ibv_query_device) DO(ibv_query_port) \
-    DO(ibv_query_pkey) DO(_ibv_query_gid_table) DO(ibv_port_state_str) \
-    DO(ibv_get_async_event) DO(ibv_ack_async_event) DO(ibv_event_type_str) \
-    DO(ibv_fork_init) DO(ibv_is_fork_initialized) DO(ibv_alloc_pd) DO(ibv_dealloc_pd) \
-    DO(ibv_reg_mr) DO(ibv_reg_mr_iova2) DO(ibv_reg_dmabuf_mr) DO(ibv_dereg_mr) \
-    DO(ibv_create_cq) DO(ibv_destroy_cq) DO(ibv_wc_status_str) \
-    DO(ibv_create_srq) DO(ibv_modify_srq) DO(ibv_destroy_srq) \
-    DO(ibv_create_qp) DO(ibv_modify_qp) DO(ibv_destroy_qp) \
-    DO(ibv_create_ah) DO(ibv_destroy_ah)
+    DO(struct ibv_device **, ibv_get_device_list, (int *count), (count)) \
+    DO(const char *, ibv_get_device_name, (struct ibv_device *device), (device)) \
+    DO(struct ibv_context *, ibv_open_device, (struct ibv_device *device), (device)) \
+    DO(int, ibv_close_device, (struct ibv_context *context), (context)) \
+    DO(int, ibv_query_device, (struct ibv_context *context, struct ibv_device_attr *to), \
+       (context, to)) \
+    DO(int, ibv_query_port, (struct ibv_context *context, uint8_t port, \
+       struct _compat_ibv_port_attr *to), (context, port, to)) \
+    DO(int, ibv_query_pkey, (struct ibv_context *context, uint8_t port, int index, __be16 *pkey), \
+       (context, port, index, pkey)) \
+    DO(ssize_t, _ibv_query_gid_table, (struct ibv_context *context, struct ibv_gid_entry *entries, \
+       size_t count, uint32_t flags, size_t bytes), (context, entries, count, flags, bytes)) \
+    DO(const char *, ibv_port_state_str, (enum ibv_port_state state), (state)) \
+    DO(int, ibv_get_async_event, (struct ibv_context *context, struct ibv_async_event *event), \
+       (context, event)) \
+    DO(const char *, ibv_event_type_str, (enum ibv_event_type event), (event)) \
+    DO(int, ibv_fork_init, (void), ()) \
+    DO(struct ibv_pd *, ibv_alloc_pd, (struct ibv_context *context), (context)) \
+    DO(int, ibv_dealloc_pd, (struct ibv_pd *pd), (pd)) \
+    DO(struct ibv_mr *, ibv_reg_mr, (struct ibv_pd *pd, void *address, size_t bytes, int access), \
+       (pd, address, bytes, access)) \
+    DO(struct ibv_mr *, ibv_reg_mr_iova2, (struct ibv_pd *pd, void *address, size_t bytes, \
+       uint64_t remote, unsigned int access), (pd, address, bytes, remote, access)) \
+    DO(struct ibv_mr *, ibv_reg_dmabuf_mr, (struct ibv_pd *pd, uint64_t offset, size_t bytes, \
+       uint64_t remote, int fd, int access), (pd, offset, bytes, remote, fd, access)) \
+    DO(int, ibv_dereg_mr, (struct ibv_mr *region), (region)) \
+    DO(struct ibv_cq *, ibv_create_cq, (struct ibv_context *context, int entries, void *of, \
+       struct ibv_comp_channel *channel, int vector), (context, entries, of, channel, vector)) \
+    DO(int, ibv_destroy_cq, (struct ibv_cq *cq), (cq)) \
+    DO(const char *, ibv_wc_status_str, (enum ibv_wc_status status), (status)) \
+    DO(struct ibv_srq *, ibv_create_srq, (struct ibv_pd *pd, struct ibv_srq_init_attr *of), \
+       (pd, of)) \
+    DO(int, ibv_modify_srq, (struct ibv_srq *srq, struct ibv_srq_attr *to, int which), \
+       (srq, to, which)) \
+    DO(int, ibv_destroy_srq, (struct ibv_srq *srq), (srq)) \
+    DO(struct ibv_qp *, ibv_create_qp, (struct ibv_pd *pd, struct ibv_qp_init_attr *of), (pd, of)) \
+    DO(int, ibv_modify_qp, (struct ibv_qp *qp, struct ibv_qp_attr *to, int which), \
+       (qp, to, which)) \
+    DO(int, ibv_destroy_qp, (struct ibv_qp *qp), (qp)) \
+    DO(struct ibv_ah *, ibv_create_ah, (struct ibv_pd *pd, struct ibv_ah_attr *of), (pd, of)) \
+    DO(int, ibv_destroy_ah, (struct ibv_ah *ah), (ah))
 /* clang-format on */
 
-#define POINTER(name) __typeof__(name) *name;
-#define PLACE(name)   {#name, offsetof(struct functions, name)},
+#define POINTER(result, name, parameters, arguments) result(*name) parameters;
+#define PLACE(result, name, parameters, arguments)   {#name, offsetof(struct functions, name)},
+#define FUNCTION(result, name, parameters, arguments)                                              \
+    result name parameters                                                                         \
+    {                                                                                              \
+        return library.name arguments;                                                             \
+    }
 
 static struct functions {
     EACH_FUNCTION(POINTER)
+    POINTER(void, ibv_free_device_list, (struct ibv_device **), )
+    POINTER(void, ibv_ack_async_event, (struct ibv_async_event *), )
+    POINTER(enum ibv_fork_status, ibv_is_fork_initialized, (void), )
 } library;
 
 static const struct {
     const char *name;
     size_t offset;
-} places[] = {EACH_FUNCTION(PLACE)};
+} places[] = {EACH_FUNCTION(PLACE) PLACE(, ibv_free_device_list, , )
+                  PLACE(, ibv_ack_async_event, , ) PLACE(, ibv_is_fork_initialized, , )};
 
 /* --- opening it --- */
 
@@ -112,61 +153,11 @@ bool verbs_library_open(struct error_text *why)
 
 /* --- its functions --- */
 
-struct ibv_device **ibv_get_device_list(int *count)
-{
-    return library.ibv_get_device_list(count);
-}
+EACH_FUNCTION(FUNCTION)
 
 void ibv_free_device_list(struct ibv_device **devices)
 {
     library.ibv_free_device_list(devices);
-}
-
-const char *ibv_get_device_name(struct ibv_device *device)
-{
-    return library.ibv_get_device_name(device);
-}
-
-struct ibv_context *ibv_open_device(struct ibv_device *device)
-{
-    return library.ibv_open_device(device);
-}
-
-int ibv_close_device(struct ibv_context *context)
-{
-    return library.ibv_close_device(context);
-}
-
-int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attributes)
-{
-    return library.ibv_query_device(context, attributes);
-}
-
-int ibv_query_port(struct ibv_context *context, uint8_t port,
-                   struct _compat_ibv_port_attr *attributes)
-{
-    return library.ibv_query_port(context, port, attributes);
-}
-
-int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
-{
-    return library.ibv_query_pkey(context, port, index, pkey);
-}
-
-ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
-                             size_t count, uint32_t flags, size_t entry_bytes)
-{
-    return library._ibv_query_gid_table(context, entries, count, flags, entry_bytes);
-}
-
-const char *ibv_port_state_str(enum ibv_port_state state)
-{
-    return library.ibv_port_state_str(state);
-}
-
-int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
-{
-    return library.ibv_get_async_event(context, event);
 }
 
 void ibv_ack_async_event(struct ibv_async_event *event)
@@ -174,106 +165,8 @@ void ibv_ack_async_event(struct ibv_async_event *event)
     library.ibv_ack_async_event(event);
 }
 
-const char *ibv_event_type_str(enum ibv_event_type event)
-{
-    return library.ibv_event_type_str(event);
-}
-
-int ibv_fork_init(void)
-{
-    return library.ibv_fork_init();
-}
-
 /* Also asked of a lane that is not open, maybe for want of this library. */
 enum ibv_fork_status ibv_is_fork_initialized(void)
 {
     return library.ibv_is_fork_initialized ? library.ibv_is_fork_initialized() : IBV_FORK_DISABLED;
-}
-
-struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
-{
-    return library.ibv_alloc_pd(context);
-}
-
-int ibv_dealloc_pd(struct ibv_pd *pd)
-{
-    return library.ibv_dealloc_pd(pd);
-}
-
-struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t bytes, int access)
-{
-    return library.ibv_reg_mr(pd, address, bytes, access);
-}
-
-struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t bytes, uint64_t remote,
-                                unsigned int access)
-{
-    return library.ibv_reg_mr_iova2(pd, address, bytes, remote, access);
-}
-
-struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t remote,
-                                 int fd, int access)
-{
-    return library.ibv_reg_dmabuf_mr(pd, offset, bytes, remote, fd, access);
-}
-
-int ibv_dereg_mr(struct ibv_mr *region)
-{
-    return library.ibv_dereg_mr(region);
-}
-
-struct ibv_cq *ibv_create_cq(struct ibv_context *context, int entries, void *of_caller,
-                             struct ibv_comp_channel *channel, int vector)
-{
-    return library.ibv_create_cq(context, entries, of_caller, channel, vector);
-}
-
-int ibv_destroy_cq(struct ibv_cq *cq)
-{
-    return library.ibv_destroy_cq(cq);
-}
-
-const char *ibv_wc_status_str(enum ibv_wc_status status)
-{
-    return library.ibv_wc_status_str(status);
-}
-
-struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attributes)
-{
-    return library.ibv_create_srq(pd, attributes);
-}
-
-int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attributes, int which)
-{
-    return library.ibv_modify_srq(srq, attributes, which);
-}
-
-int ibv_destroy_srq(struct ibv_srq *srq)
-{
-    return library.ibv_destroy_srq(srq);
-}
-
-struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attributes)
-{
-    return library.ibv_create_qp(pd, attributes);
-}
-
-int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int which)
-{
-    return library.ibv_modify_qp(qp, attributes, which);
-}
-
-int ibv_destroy_qp(struct ibv_qp *qp)
-{
-    return library.ibv_destroy_qp(qp);
-}
-
-struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attributes)
-{
-    return library.ibv_create_ah(pd, attributes);
-}
-
-int ibv_destroy_ah(struct ibv_ah *ah)
-{
-    return library.ibv_destroy_ah(ah);
 }

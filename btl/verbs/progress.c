@@ -113,38 +113,18 @@ static inline void polling_leave(struct verbs_module *module)
 
 /* --- events of the device --- */
 
-/* The part of an event that is needed after it was acknowledged, when its queue pair may be gone.
- */
-struct device_event {
-    enum ibv_event_type type;
-    uint32_t port;
-    uint32_t qpn; /* 0: it is not about a broken queue pair */
-};
-
-static struct device_event event_copy(const struct ibv_async_event *from)
+/* Of the queue pair or the port that an event is about. */
+static uint32_t number_of(const struct ibv_async_event *event)
 {
-    struct device_event event = {.type = from->event_type};
-
-    switch (from->event_type) {
-    case IBV_EVENT_PORT_ERR:
-    case IBV_EVENT_PORT_ACTIVE:
-    case IBV_EVENT_LID_CHANGE:
-    case IBV_EVENT_GID_CHANGE:
-    case IBV_EVENT_PKEY_CHANGE:
-    case IBV_EVENT_SM_CHANGE:
-    case IBV_EVENT_CLIENT_REREGISTER:
-        event.port = (uint32_t) from->element.port_num;
-        break;
+    switch (event->event_type) {
     case IBV_EVENT_QP_LAST_WQE_REACHED:
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
-        event.qpn = from->element.qp->qp_num;
-        break;
+        return event->element.qp->qp_num;
     default:
-        break;
+        return (uint32_t) event->element.port_num;
     }
-    return event;
 }
 
 /* Those with this queue pair, or all (ANY_PAIR). */
@@ -186,16 +166,16 @@ static void port_look(struct verbs_module *module)
     }
 }
 
-static void event_handle(struct verbs_module *module, const struct device_event *event)
+static void event_handle(struct verbs_module *module, enum ibv_event_type type, uint32_t number)
 {
-    const char *name = ibv_event_type_str(event->type);
+    const char *name = ibv_event_type_str(type);
 
-    switch (event->type) {
+    switch (type) {
     case IBV_EVENT_PORT_ERR:
     case IBV_EVENT_PORT_ACTIVE:
-        if (event->port != module->port_number)
+        if (number != module->port_number)
             return;
-        module->port_down = event->type == IBV_EVENT_PORT_ERR;
+        module->port_down = type == IBV_EVENT_PORT_ERR;
         module->port_down_since_ms = verbs_now_ms();
         VERBS_VERBOSE("%s: its port is %s", module->device,
                       module->port_down ? "down" : "up again");
@@ -207,7 +187,7 @@ static void event_handle(struct verbs_module *module, const struct device_event 
     case IBV_EVENT_PKEY_CHANGE:
     case IBV_EVENT_SM_CHANGE:
     case IBV_EVENT_CLIENT_REREGISTER:
-        if (event->port == module->port_number)
+        if (number == module->port_number)
             port_look(module);
         return;
     case IBV_EVENT_DEVICE_FATAL:
@@ -220,7 +200,7 @@ static void event_handle(struct verbs_module *module, const struct device_event 
         verbs_module_die(module, name);
         return;
     case IBV_EVENT_QP_LAST_WQE_REACHED:
-        last_buffer_used(module, event->qpn);
+        last_buffer_used(module, number);
         return;
     case IBV_EVENT_SRQ_LIMIT_REACHED:
         verbs_receives_grow(module);
@@ -228,7 +208,7 @@ static void event_handle(struct verbs_module *module, const struct device_event 
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
-        peers_fail(module, event->qpn, name);
+        peers_fail(module, number, name);
         return;
     case IBV_EVENT_COMM_EST:
         return; /* the message itself shows it */
@@ -244,10 +224,10 @@ static void events_read(struct verbs_module *module)
     struct ibv_async_event read;
 
     while (ibv_get_async_event(module->context, &read) == 0) {
-        struct device_event event = event_copy(&read);
+        uint32_t number = number_of(&read); /* its queue pair may be gone then */
 
         ibv_ack_async_event(&read);
-        event_handle(module, &event);
+        event_handle(module, read.event_type, number);
     }
 }
 

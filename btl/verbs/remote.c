@@ -61,31 +61,21 @@ int verbs_remote_deregister(mca_btl_base_module_t *btl, mca_btl_base_registratio
 
 /* --- operations --- */
 
-int verbs_remote_put(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
-                     uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
-                     int order, mca_btl_base_rdma_completion_fn_t callback, void *context,
-                     void *data)
+int verbs_remote_put(REMOTE_FROM(verbs_peer_t), size_t size, REMOTE_ENDING)
 {
     if (OPAL_UNLIKELY(size > btl->btl_put_limit ||
                       (!local_handle && size > btl->btl_put_local_registration_threshold)))
         return OPAL_ERR_NOT_AVAILABLE;
-    const struct remote_request request = {local_address, local_handle, callback, context, data};
     return verbs_submit_operation(peer, verbs_work_get(module_of(btl), WORK_PUT, remote_address,
-                                                       size, remote_handle, request));
+                                                       size, remote_handle, REMOTE_REQUEST));
 }
 
-int verbs_remote_get(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
-                     uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                     mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
-                     int order, mca_btl_base_rdma_completion_fn_t callback, void *context,
-                     void *data)
+int verbs_remote_get(REMOTE_FROM(verbs_peer_t), size_t size, REMOTE_ENDING)
 {
     if (OPAL_UNLIKELY(size > btl->btl_get_limit || (!local_handle && size != 0)))
         return OPAL_ERR_NOT_AVAILABLE;
-    const struct remote_request request = {local_address, local_handle, callback, context, data};
     return verbs_submit_operation(peer, verbs_work_get(module_of(btl), WORK_GET, remote_address,
-                                                       size, remote_handle, request));
+                                                       size, remote_handle, REMOTE_REQUEST));
 }
 
 static int atomic_submit(mca_btl_base_module_t *btl, verbs_peer_t *peer, enum work_kind kind,
@@ -103,28 +93,18 @@ static int atomic_submit(mca_btl_base_module_t *btl, verbs_peer_t *peer, enum wo
     return verbs_submit_operation(peer, work);
 }
 
-int verbs_remote_fetch_atomic(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
-                              uint64_t remote_address,
-                              mca_btl_base_registration_handle_t *local_handle,
-                              mca_btl_base_registration_handle_t *remote_handle,
-                              mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
-                              mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+int verbs_remote_fetch_atomic(REMOTE_FROM(verbs_peer_t), mca_btl_base_atomic_op_t op,
+                              uint64_t operand, REMOTE_ENDING)
 {
     if (op != MCA_BTL_ATOMIC_ADD)
         return OPAL_ERR_NOT_SUPPORTED;
-    return atomic_submit(
-        btl, peer, WORK_FETCH_ADD, remote_address, remote_handle, operand, 0, flags,
-        (struct remote_request){local_address, local_handle, callback, context, data});
+    return atomic_submit(btl, peer, WORK_FETCH_ADD, remote_address, remote_handle, operand, 0,
+                         flags, REMOTE_REQUEST);
 }
 
-int verbs_remote_compare_swap(mca_btl_base_module_t *btl, verbs_peer_t *peer, void *local_address,
-                              uint64_t remote_address,
-                              mca_btl_base_registration_handle_t *local_handle,
-                              mca_btl_base_registration_handle_t *remote_handle, uint64_t compare,
-                              uint64_t value, int flags, int order,
-                              mca_btl_base_rdma_completion_fn_t callback, void *context, void *data)
+int verbs_remote_compare_swap(REMOTE_FROM(verbs_peer_t), uint64_t compare, uint64_t value,
+                              REMOTE_ENDING)
 {
-    return atomic_submit(
-        btl, peer, WORK_SWAP_IF, remote_address, remote_handle, compare, value, flags,
-        (struct remote_request){local_address, local_handle, callback, context, data});
+    return atomic_submit(btl, peer, WORK_SWAP_IF, remote_address, remote_handle, compare, value,
+                         flags, REMOTE_REQUEST);
 }

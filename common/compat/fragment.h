@@ -97,6 +97,16 @@ struct remote_request {
     void *context, *data;
 };
 
+/* How the parameters of btl_put, btl_get and those of atomics begin and end, and what they say. */
+#define REMOTE_FROM(peer_t)                                                                        \
+    mca_btl_base_module_t *btl, peer_t *peer, void *local_address, uint64_t remote_address,        \
+        mca_btl_base_registration_handle_t *local_handle,                                          \
+        mca_btl_base_registration_handle_t *remote_handle
+#define REMOTE_ENDING                                                                              \
+    int flags, int order, mca_btl_base_rdma_completion_fn_t callback, void *context, void *data
+#define REMOTE_REQUEST                                                                             \
+    ((struct remote_request){local_address, local_handle, callback, context, data})
+
 static inline void remote_request_end(mca_btl_base_module_t *btl,
                                       struct mca_btl_base_endpoint_t *peer,
                                       const struct remote_request *request, int status)

@@ -339,37 +339,24 @@ static driver_result copy_few(driver_ptr to, driver_ptr from, size_t bytes, driv
 driver_result copier_copy(struct copier *copier, enum copy_direction direction, driver_ptr to,
                           driver_ptr from, size_t bytes)
 {
-    driver_result result = copier_enter(copier);
-    if (result != DRIVER_SUCCESS)
-        return result;
     bool by_rows = direction == COPY_TO_DEVICE && bytes > 1 && bytes <= FEW_BYTES &&
                    atomic_load_explicit(&copier->is_shared, memory_order_relaxed);
-    result = by_rows ? copy_few(to, from, bytes, copier->streams[direction])
-                     : driver.copy_async(to, from, bytes, copier->streams[direction]);
-    context_leave();
-    return result;
+    return IN_CONTEXT(copier, by_rows
+                                  ? copy_few(to, from, bytes, copier->streams[direction])
+                                  : driver.copy_async(to, from, bytes, copier->streams[direction]));
 }
 
 driver_result copier_copy_shape(struct copier *copier, enum copy_direction direction,
                                 const struct copy_shape *shape)
 {
-    driver_result result = copier_enter(copier);
-    if (result != DRIVER_SUCCESS)
-        return result;
-    result = shape->planes == 1 ? copy_rows(shape, copier->streams[direction])
-                                : copy_planes(shape, copier->streams[direction]);
-    context_leave();
-    return result;
+    driver_stream stream = copier->streams[direction];
+    return IN_CONTEXT(copier,
+                      shape->planes == 1 ? copy_rows(shape, stream) : copy_planes(shape, stream));
 }
 
 driver_result copier_wait(struct copier *copier, enum copy_direction direction)
 {
-    driver_result result = copier_enter(copier);
-    if (result != DRIVER_SUCCESS)
-        return result;
-    result = driver.stream_synchronize(copier->streams[direction]);
-    context_leave();
-    return result;
+    return IN_CONTEXT(copier, driver.stream_synchronize(copier->streams[direction]));
 }
 
 /* An event from before, or a new one; the context is current. */
@@ -415,10 +402,8 @@ void copier_event_return(struct copier *copier, driver_event event)
     if (is_kept)
         all.events[copier->index].kept[all.events[copier->index].count++] = event;
     pthread_mutex_unlock(&all.lock);
-    if (is_kept || copier_enter(copier) != DRIVER_SUCCESS)
-        return;
-    driver.event_destroy(event);
-    context_leave();
+    if (!is_kept)
+        (void) IN_CONTEXT(copier, driver.event_destroy(event));
 }
 
 driver_result copier_flush(const struct copier *copier)
@@ -431,50 +416,31 @@ driver_result copier_flush(const struct copier *copier)
         return result;
     if (!(ways & DRIVER_FLUSHES_BY_CALL))
         return DRIVER_NOT_SUPPORTED;
-    result = copier_enter(copier);
-    if (result != DRIVER_SUCCESS)
-        return result;
-    result = driver.remote_flush(DRIVER_FLUSH_CURRENT_CONTEXT, DRIVER_FLUSH_TO_ALL_DEVICES);
-    context_leave();
-    return result;
+    return IN_CONTEXT(
+        copier, driver.remote_flush(DRIVER_FLUSH_CURRENT_CONTEXT, DRIVER_FLUSH_TO_ALL_DEVICES));
 }
 
 void *copier_pin(struct copier *copier, size_t bytes, driver_result *result)
 {
     void *pinned = NULL;
-    *result = copier_enter(copier);
-    if (*result != DRIVER_SUCCESS)
-        return NULL;
-    *result = driver.mem_host_alloc(&pinned, bytes, DRIVER_HOST_PORTABLE);
-    context_leave();
+    *result = IN_CONTEXT(copier, driver.mem_host_alloc(&pinned, bytes, DRIVER_HOST_PORTABLE));
     return *result == DRIVER_SUCCESS ? pinned : NULL;
 }
 
 void copier_unpin(struct copier *copier, void *bytes)
 {
-    if (copier_enter(copier) != DRIVER_SUCCESS)
-        return;
-    driver.mem_host_free(bytes);
-    context_leave();
+    (void) IN_CONTEXT(copier, driver.mem_host_free(bytes));
 }
 
 driver_result copier_pin_pages(struct copier *copier, void *memory, size_t bytes)
 {
-    driver_result result = copier_enter(copier);
-    if (result != DRIVER_SUCCESS)
-        return result;
-    result = driver.host_pin(memory, bytes, DRIVER_HOST_PORTABLE);
-    context_leave();
+    driver_result result = IN_CONTEXT(copier, driver.host_pin(memory, bytes, DRIVER_HOST_PORTABLE));
     return result == DRIVER_ALREADY_PINNED ? DRIVER_SUCCESS : result;
 }
 
 bool copier_unpin_pages(struct copier *copier, void *memory)
 {
-    if (copier_enter(copier) != DRIVER_SUCCESS)
-        return false;
-    bool is_unpinned = driver.host_unpin(memory) == DRIVER_SUCCESS;
-    context_leave();
-    return is_unpinned;
+    return IN_CONTEXT(copier, driver.host_unpin(memory)) == DRIVER_SUCCESS;
 }
 
 /* The driver itself may be gone: what it says to all this changes nothing. */

@@ -129,4 +129,16 @@ driver_result context_enter(driver_context context);
 driver_result copier_enter(const struct copier *copier);
 void context_leave(void);
 
+/* What one call of the driver, or several that end with one, says in the context of a copier; or
+ * why it cannot be made the one of this thread: then nothing is called. */
+#define IN_CONTEXT(copier, call)                                                                   \
+    __extension__({                                                                                \
+        driver_result result_ = copier_enter(copier);                                              \
+        if (result_ == DRIVER_SUCCESS) {                                                           \
+            result_ = (call);                                                                      \
+            context_leave();                                                                       \
+        }                                                                                          \
+        result_;                                                                                   \
+    })
+
 #endif

@@ -137,20 +137,13 @@ bool device_measure(struct device_measure *measure, struct device_costs *costs)
 static driver_result theirs_open(const struct device_measure *measure,
                                  const struct driver_ipc_handle *handle, driver_ptr *theirs)
 {
-    driver_result result = copier_enter(measure->copier);
-    if (result != DRIVER_SUCCESS)
-        return result;
-    result = driver.ipc_open(theirs, *handle, DRIVER_IPC_LAZY_PEER_ACCESS);
-    context_leave();
-    return result;
+    return IN_CONTEXT(measure->copier,
+                      driver.ipc_open(theirs, *handle, DRIVER_IPC_LAZY_PEER_ACCESS));
 }
 
 static void theirs_close(const struct device_measure *measure, driver_ptr theirs)
 {
-    if (copier_enter(measure->copier) != DRIVER_SUCCESS)
-        return;
-    driver.ipc_close(theirs);
-    context_leave();
+    (void) IN_CONTEXT(measure->copier, driver.ipc_close(theirs));
 }
 
 bool device_take_turn(struct device_measure *measure)

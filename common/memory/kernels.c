@@ -109,11 +109,7 @@ static driver_result function_find(struct loaded *loaded)
 static void load(struct loaded *loaded, struct copier *copier)
 {
     loaded->copier = copier;
-    loaded->result = copier_enter(copier);
-    if (loaded->result == DRIVER_SUCCESS) {
-        loaded->result = function_find(loaded);
-        context_leave();
-    }
+    loaded->result = IN_CONTEXT(copier, function_find(loaded));
 }
 
 driver_result kernels_ready(struct copier *copier)
@@ -137,10 +133,8 @@ void kernels_close(void)
     pthread_mutex_lock(&kernels.lock);
     for (int i = 0; driver_is_loaded && i < COPIERS_MAX; i++) {
         struct loaded *loaded = &kernels.of[i];
-        if (loaded->module && copier_enter(loaded->copier) == DRIVER_SUCCESS) {
-            driver.module_unload(loaded->module);
-            context_leave();
-        }
+        if (loaded->module)
+            (void) IN_CONTEXT(loaded->copier, driver.module_unload(loaded->module));
         memset(loaded, 0, sizeof(*loaded));
     }
     pthread_mutex_unlock(&kernels.lock);
@@ -155,11 +149,7 @@ driver_result kernels_start(struct copier *copier, enum copy_direction direction
     uint64_t blocks = (pack_words(pack) + BLOCK_THREADS - 1) / BLOCK_THREADS;
     if (blocks > BLOCKS_MAX)
         blocks = BLOCKS_MAX;
-    driver_result result = copier_enter(copier);
-    if (result != DRIVER_SUCCESS)
-        return result;
-    result = driver.launch(kernels.of[copier->index].function, (unsigned) blocks, 1, 1,
-                           BLOCK_THREADS, 1, 1, 0, copier->streams[direction], arguments, NULL);
-    context_leave();
-    return result;
+    return IN_CONTEXT(copier, driver.launch(kernels.of[copier->index].function, (unsigned) blocks,
+                                            1, 1, BLOCK_THREADS, 1, 1, 0,
+                                            copier->streams[direction], arguments, NULL));
 }

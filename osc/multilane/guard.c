@@ -59,48 +59,26 @@ static bool is_refused(const char *call, const void *buffer, size_t count,
     origin, count, type, result, result_count, result_type, target, at, target_count, target_type, \
         op
 
-static int guard_put(ORIGIN(const), struct ompi_win_t *window)
-{
-    return is_refused("MPI_Put", origin, (size_t) count, type)
-               ? MPI_ERR_BUFFER
-               : below(window)->osc_put(ORIGIN_GIVEN, window);
-}
+/* One that stands before: when it refuses, and with which error; what it gives on; its parameters.
+ */
+#define GUARD(name, refuses, error, given, ...)                                                    \
+    static int guard_##name(__VA_ARGS__)                                                           \
+    {                                                                                              \
+        return (refuses) ? (error) : below(window)->osc_##name given;                              \
+    }
+#define GUARD_ORIGIN(name, call, given, ...)                                                       \
+    GUARD(name, is_refused(call, origin, (size_t) count, type), MPI_ERR_BUFFER, given, __VA_ARGS__)
+#define WINDOW  struct ompi_win_t *window
+#define REQUEST struct ompi_win_t *window, ompi_request_t **request
 
-static int guard_get(ORIGIN(), struct ompi_win_t *window)
-{
-    return is_refused("MPI_Get", origin, (size_t) count, type)
-               ? MPI_ERR_BUFFER
-               : below(window)->osc_get(ORIGIN_GIVEN, window);
-}
-
-static int guard_accumulate(ORIGIN(const), struct ompi_op_t *op, struct ompi_win_t *window)
-{
-    return is_refused("MPI_Accumulate", origin, (size_t) count, type)
-               ? MPI_ERR_BUFFER
-               : below(window)->osc_accumulate(ORIGIN_GIVEN, op, window);
-}
-
-static int guard_rput(ORIGIN(const), struct ompi_win_t *window, ompi_request_t **request)
-{
-    return is_refused("MPI_Rput", origin, (size_t) count, type)
-               ? MPI_ERR_BUFFER
-               : below(window)->osc_rput(ORIGIN_GIVEN, window, request);
-}
-
-static int guard_rget(ORIGIN(), struct ompi_win_t *window, ompi_request_t **request)
-{
-    return is_refused("MPI_Rget", origin, (size_t) count, type)
-               ? MPI_ERR_BUFFER
-               : below(window)->osc_rget(ORIGIN_GIVEN, window, request);
-}
-
-static int guard_raccumulate(ORIGIN(const), struct ompi_op_t *op, struct ompi_win_t *window,
-                             ompi_request_t **request)
-{
-    return is_refused("MPI_Raccumulate", origin, (size_t) count, type)
-               ? MPI_ERR_BUFFER
-               : below(window)->osc_raccumulate(ORIGIN_GIVEN, op, window, request);
-}
+GUARD_ORIGIN(put, "MPI_Put", (ORIGIN_GIVEN, window), ORIGIN(const), WINDOW)
+GUARD_ORIGIN(get, "MPI_Get", (ORIGIN_GIVEN, window), ORIGIN(), WINDOW)
+GUARD_ORIGIN(accumulate, "MPI_Accumulate", (ORIGIN_GIVEN, op, window), ORIGIN(const),
+             struct ompi_op_t *op, WINDOW)
+GUARD_ORIGIN(rput, "MPI_Rput", (ORIGIN_GIVEN, window, request), ORIGIN(const), REQUEST)
+GUARD_ORIGIN(rget, "MPI_Rget", (ORIGIN_GIVEN, window, request), ORIGIN(), REQUEST)
+GUARD_ORIGIN(raccumulate, "MPI_Raccumulate", (ORIGIN_GIVEN, op, window, request), ORIGIN(const),
+             struct ompi_op_t *op, REQUEST)
 
 /* With MPI_NO_OP it is not read. */
 static bool origin_is_refused(const char *call, const void *origin, size_t count,
@@ -109,49 +87,27 @@ static bool origin_is_refused(const char *call, const void *origin, size_t count
     return op != &ompi_mpi_op_no_op.op && is_refused(call, origin, count, type);
 }
 
-static int guard_get_accumulate(RESULT, struct ompi_win_t *window)
-{
-    return origin_is_refused("MPI_Get_accumulate", origin, (size_t) count, type, op) ||
-                   is_refused("MPI_Get_accumulate", result, (size_t) result_count, result_type)
-               ? MPI_ERR_BUFFER
-               : below(window)->osc_get_accumulate(RESULT_GIVEN, window);
-}
-
-static int guard_rget_accumulate(RESULT, struct ompi_win_t *window, ompi_request_t **request)
-{
-    return origin_is_refused("MPI_Rget_accumulate", origin, (size_t) count, type, op) ||
-                   is_refused("MPI_Rget_accumulate", result, (size_t) result_count, result_type)
-               ? MPI_ERR_BUFFER
-               : below(window)->osc_rget_accumulate(RESULT_GIVEN, window, request);
-}
-
-static int guard_fetch_and_op(const void *origin, void *result, ompi_datatype_t *type, int target,
-                              ptrdiff_t at, struct ompi_op_t *op, struct ompi_win_t *window)
-{
-    return origin_is_refused("MPI_Fetch_and_op", origin, 1, type, op) ||
-                   is_refused("MPI_Fetch_and_op", result, 1, type)
-               ? MPI_ERR_BUFFER
-               : below(window)->osc_fetch_and_op(origin, result, type, target, at, op, window);
-}
-
-static int guard_compare_and_swap(const void *origin, const void *compare, void *result,
-                                  ompi_datatype_t *type, int target, ptrdiff_t at,
-                                  struct ompi_win_t *window)
-{
-    return is_refused("MPI_Compare_and_swap", origin, 1, type) ||
-                   is_refused("MPI_Compare_and_swap", compare, 1, type) ||
-                   is_refused("MPI_Compare_and_swap", result, 1, type)
-               ? MPI_ERR_BUFFER
-               : below(window)->osc_compare_and_swap(origin, compare, result, type, target, at,
-                                                     window);
-}
-
-static int guard_attach(struct ompi_win_t *window, void *base, size_t bytes)
-{
-    return is_refused("MPI_Win_attach", base, bytes, MPI_BYTE)
-               ? MPI_ERR_RMA_ATTACH
-               : below(window)->osc_win_attach(window, base, bytes);
-}
+GUARD(get_accumulate,
+      origin_is_refused("MPI_Get_accumulate", origin, (size_t) count, type, op) ||
+          is_refused("MPI_Get_accumulate", result, (size_t) result_count, result_type),
+      MPI_ERR_BUFFER, (RESULT_GIVEN, window), RESULT, WINDOW)
+GUARD(rget_accumulate,
+      origin_is_refused("MPI_Rget_accumulate", origin, (size_t) count, type, op) ||
+          is_refused("MPI_Rget_accumulate", result, (size_t) result_count, result_type),
+      MPI_ERR_BUFFER, (RESULT_GIVEN, window, request), RESULT, REQUEST)
+GUARD(fetch_and_op,
+      origin_is_refused("MPI_Fetch_and_op", origin, 1, type, op) ||
+          is_refused("MPI_Fetch_and_op", result, 1, type),
+      MPI_ERR_BUFFER, (origin, result, type, target, at, op, window), const void *origin,
+      void *result, ompi_datatype_t *type, int target, ptrdiff_t at, struct ompi_op_t *op, WINDOW)
+GUARD(compare_and_swap,
+      is_refused("MPI_Compare_and_swap", origin, 1, type) ||
+          is_refused("MPI_Compare_and_swap", compare, 1, type) ||
+          is_refused("MPI_Compare_and_swap", result, 1, type),
+      MPI_ERR_BUFFER, (origin, compare, result, type, target, at, window), const void *origin,
+      const void *compare, void *result, ompi_datatype_t *type, int target, ptrdiff_t at, WINDOW)
+GUARD(win_attach, is_refused("MPI_Win_attach", base, bytes, MPI_BYTE), MPI_ERR_RMA_ATTACH,
+      (window, base, bytes), WINDOW, void *base, size_t bytes)
 
 /* Takes the entry out first: the window's memory may be another window's soon. */
 static int guard_free(struct ompi_win_t *window)
@@ -196,6 +152,6 @@ void guard_begin(struct ompi_win_t *window)
     STAND_BEFORE(osc_rget_accumulate, guard_rget_accumulate);
     STAND_BEFORE(osc_fetch_and_op, guard_fetch_and_op);
     STAND_BEFORE(osc_compare_and_swap, guard_compare_and_swap);
-    STAND_BEFORE(osc_win_attach, guard_attach);
+    STAND_BEFORE(osc_win_attach, guard_win_attach);
     STAND_BEFORE(osc_free, guard_free);
 }

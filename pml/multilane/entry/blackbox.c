@@ -207,86 +207,32 @@ static int call_end(int rc, size_t count, ompi_request_t **requests)
     return rc;
 }
 
-static int recorded_test(ompi_request_t **list, int *done, ompi_status_public_t *status)
-{
-    enter();
-    return call_end(recording.plain.req_test(list, done, status), 1, list);
-}
+#define RECORDED(name, call, arguments, count, list, ...)                                          \
+    static int recorded_##name(__VA_ARGS__, ompi_status_public_t *status)                          \
+    {                                                                                              \
+        enter();                                                                                   \
+        return call_end(call arguments, count, list);                                              \
+    }
+#define RECORDED_REQ(name, arguments, count, ...)                                                  \
+    RECORDED(name, recording.plain.req_##name, arguments, count, list, __VA_ARGS__)
+#define RECORDED_PML(name, arguments, ...)                                                         \
+    RECORDED(name, below.pml_##name, arguments, 0, NULL, __VA_ARGS__)
+#define LIST  size_t count, ompi_request_t **list
+#define PROBE int source, int tag, ompi_communicator_t *comm
 
-static int recorded_test_any(size_t count, ompi_request_t **list, int *index, int *done,
-                             ompi_status_public_t *status)
-{
-    enter();
-    return call_end(recording.plain.req_test_any(count, list, index, done, status), count, list);
-}
-
-static int recorded_test_all(size_t count, ompi_request_t **list, int *done,
-                             ompi_status_public_t *status)
-{
-    enter();
-    return call_end(recording.plain.req_test_all(count, list, done, status), count, list);
-}
-
-static int recorded_test_some(size_t count, ompi_request_t **list, int *done, int *indices,
-                              ompi_status_public_t *status)
-{
-    enter();
-    return call_end(recording.plain.req_test_some(count, list, done, indices, status), count, list);
-}
-
-static int recorded_wait(ompi_request_t **list, ompi_status_public_t *status)
-{
-    enter();
-    return call_end(recording.plain.req_wait(list, status), 1, list);
-}
-
-static int recorded_wait_any(size_t count, ompi_request_t **list, int *index,
-                             ompi_status_public_t *status)
-{
-    enter();
-    return call_end(recording.plain.req_wait_any(count, list, index, status), count, list);
-}
-
-static int recorded_wait_all(size_t count, ompi_request_t **list, ompi_status_public_t *status)
-{
-    enter();
-    return call_end(recording.plain.req_wait_all(count, list, status), count, list);
-}
-
-static int recorded_wait_some(size_t count, ompi_request_t **list, int *done, int *indices,
-                              ompi_status_public_t *status)
-{
-    enter();
-    return call_end(recording.plain.req_wait_some(count, list, done, indices, status), count, list);
-}
-
-static int recorded_probe(int source, int tag, ompi_communicator_t *comm,
-                          ompi_status_public_t *status)
-{
-    enter();
-    return call_end(below.pml_probe(source, tag, comm, status), 0, NULL);
-}
-
-static int recorded_iprobe(int source, int tag, ompi_communicator_t *comm, int *found,
-                           ompi_status_public_t *status)
-{
-    enter();
-    return call_end(below.pml_iprobe(source, tag, comm, found, status), 0, NULL);
-}
-
-static int recorded_mprobe(int source, int tag, ompi_communicator_t *comm, ompi_message_t **message,
-                           ompi_status_public_t *status)
-{
-    enter();
-    return call_end(below.pml_mprobe(source, tag, comm, message, status), 0, NULL);
-}
-
-static int recorded_improbe(int source, int tag, ompi_communicator_t *comm, int *found,
-                            ompi_message_t **message, ompi_status_public_t *status)
-{
-    enter();
-    return call_end(below.pml_improbe(source, tag, comm, found, message, status), 0, NULL);
-}
+RECORDED_REQ(test, (list, done, status), 1, ompi_request_t **list, int *done)
+RECORDED_REQ(test_any, (count, list, index, done, status), count, LIST, int *index, int *done)
+RECORDED_REQ(test_all, (count, list, done, status), count, LIST, int *done)
+RECORDED_REQ(test_some, (count, list, done, indices, status), count, LIST, int *done, int *indices)
+RECORDED_REQ(wait, (list, status), 1, ompi_request_t **list)
+RECORDED_REQ(wait_any, (count, list, index, status), count, LIST, int *index)
+RECORDED_REQ(wait_all, (count, list, status), count, LIST)
+RECORDED_REQ(wait_some, (count, list, done, indices, status), count, LIST, int *done, int *indices)
+RECORDED_PML(probe, (source, tag, comm, status), PROBE)
+RECORDED_PML(iprobe, (source, tag, comm, found, status), PROBE, int *found)
+RECORDED_PML(mprobe, (source, tag, comm, message, status), PROBE, ompi_message_t **message)
+RECORDED_PML(improbe, (source, tag, comm, found, message, status), PROBE, int *found,
+             ompi_message_t **message)
 
 /* --- its life --------------------------------------------------------------------------------- */
 

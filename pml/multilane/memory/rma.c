@@ -242,13 +242,6 @@ static size_t smallest(size_t one, size_t other)
     return one < other ? one : other;
 }
 
-typedef int (*copy_function)(struct mca_btl_base_module_t *btl,
-                             struct mca_btl_base_endpoint_t *endpoint, void *local, uint64_t remote,
-                             mca_btl_base_registration_handle_t *local_handle,
-                             mca_btl_base_registration_handle_t *remote_handle, size_t size,
-                             int flags, int order, mca_btl_base_rdma_completion_fn_t function,
-                             void *context, void *data);
-
 static int rma_copy(struct rma *rma, bool gets, void *local, size_t offset, size_t total,
                     size_t *size)
 {
@@ -257,7 +250,7 @@ static int rma_copy(struct rma *rma, bool gets, void *local, size_t offset, size
         return LANE_AGAIN;
     mca_btl_base_module_t *btl = used->lane->btl;
     size_t most = smallest(PIECE_MAX, gets ? btl->btl_get_limit : btl->btl_put_limit);
-    copy_function copy = gets ? btl->btl_get : btl->btl_put;
+    mca_btl_base_module_get_fn_t copy = gets ? btl->btl_get : btl->btl_put;
     *size = smallest(*size, most);
     stripe_copying(used->lane, *size);
     int rc = copy(btl, used->lane->endpoint, local, rma->remote + offset, used->local.handle,

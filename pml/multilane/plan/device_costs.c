@@ -228,11 +228,7 @@ static bool blocks_make(struct device_measure *measure)
     measure->pinned = copier_pin(measure->copier, DEVICE_PINNED_BYTES, &result);
     if (!measure->pinned)
         return false;
-    result = copier_enter(measure->copier);
-    if (result == DRIVER_SUCCESS) {
-        result = driver.mem_alloc(&measure->block, DEVICE_BLOCK_BYTES);
-        context_leave();
-    }
+    result = IN_CONTEXT(measure->copier, driver.mem_alloc(&measure->block, DEVICE_BLOCK_BYTES));
     if (result != DRIVER_SUCCESS)
         copier_unpin(measure->copier, measure->pinned);
     return result == DRIVER_SUCCESS;
@@ -241,10 +237,7 @@ static bool blocks_make(struct device_measure *measure)
 static void blocks_free(const struct device_measure *measure)
 {
     copier_unpin(measure->copier, measure->pinned);
-    if (copier_enter(measure->copier) != DRIVER_SUCCESS)
-        return;
-    driver.mem_free(measure->block);
-    context_leave();
+    (void) IN_CONTEXT(measure->copier, driver.mem_free(measure->block));
 }
 
 static uint32_t entry_find(const struct driver_uuid *uuid)
@@ -261,11 +254,9 @@ static void entry_make(struct device_measure *measure, const struct driver_uuid 
     struct device_entry *entry = &costs.page->devices[costs.page->count++];
     *entry = (struct device_entry){.uuid = *uuid};
     (void) device_measure(measure, &entry->costs);
-    if (copier_enter(measure->copier) != DRIVER_SUCCESS)
-        return;
-    if (driver.ipc_export(&entry->block, measure->block) == DRIVER_SUCCESS)
+    if (IN_CONTEXT(measure->copier, driver.ipc_export(&entry->block, measure->block)) ==
+        DRIVER_SUCCESS)
         atomic_store_explicit(&entry->owner, (int32_t) getpid(), memory_order_relaxed);
-    context_leave();
 }
 
 /* Pairs with all that have a block and were not measured yet. What one end has measured holds for
