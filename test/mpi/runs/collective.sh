@@ -15,6 +15,12 @@ collective_runs() {
     for ranks in 2 3 4 5 9 17; do
         mpi collective.$ranks $ranks $collective -- collective "$ranks" $rounds --by coll_node_operations
     done
+    # Few operations of other numbers of ranks; one alone has no area.
+    mpi collective.1 1 $collective -- collective 1 60
+    for ranks in 6 7 8; do
+        mpi collective.$ranks $ranks $collective -- collective "$ranks" 60 --by coll_node_operations
+    done
+    [ -z "$MULTILANE_LONG" ] || mpi collective.33 33 $collective -- collective 33 600 --by coll_node_operations
     # Each has its processor.
     mpi collective.looks 2 --mca pml multilane --mca btl self,shm --mca pml_multilane_wait spin \
         -- collective 2 $rounds --by coll_node_operations
