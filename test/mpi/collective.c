@@ -3,19 +3,25 @@
 // out of them. Plain MPI.
 //
 //   collective SEED ROUNDS [--by VARIABLE [MOST]]
-//   collective SEED ROUNDS --differ COUNT [CALL CALL-OF-RANK-1] | --until-lost
+//   collective SEED ROUNDS --differ COUNT [CALL CALL-OF-RANK-1] | --until-lost | --killed
 //
 // --by: fails where that MPI_T variable has counted none of them, or a message beside operations
 // has not come after MOST of them. --differ: in the end rank 1 calls another operation than the
 // others, of COUNT numbers. --until-lost: goes on until some processes are out of reach, which all
-// must be told by an error.
+// must be told by an error. --killed: one rank dies between two operations or in one, by SEED, and
+// the others are told.
 #include <math.h>
 #include <mpi.h>
+#if OMPI_MAJOR_VERSION >= 5
+#include <mpi-ext.h>
+#endif
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <time.h>
 
 #define COMMS     10
@@ -506,6 +512,85 @@ static bool sums_until_lost(void)
     return status != MPI_SUCCESS;
 }
 
+static void die(int number)
+{
+    (void) number;
+    raise(SIGKILL);
+}
+
+// Goes by the memory of the node in several turns, in ranges, or in one turn.
+static int sum_or_alike(void)
+{
+    static double in[BYTES_MAX / sizeof(double)], out[BYTES_MAX / sizeof(double)];
+    int count = 1 + (int) all_draw(BYTES_MAX / sizeof(double));
+    int root = (int) all_draw((uint32_t) world_size), status;
+    switch (all_draw(5)) {
+    case 0:
+        return MPI_Bcast(in, count, MPI_DOUBLE, root, MPI_COMM_WORLD);
+    case 1:
+        return MPI_Reduce(in, out, count, MPI_DOUBLE, MPI_SUM, root, MPI_COMM_WORLD);
+    case 2:
+        return MPI_Barrier(MPI_COMM_WORLD);
+    default:
+        in[count - 1] = 1;
+        status = MPI_Allreduce(in, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        if (status == MPI_SUCCESS && out[count - 1] != world_size)
+            fail(world_rank, (size_t) count - 1, out[count - 1], world_size);
+        in[count - 1] = 0;
+        return status;
+    }
+}
+
+// Of an error that says so, where MPI can go on: without them.
+static void go_on_without_the_dead(int status)
+{
+#if OMPI_MAJOR_VERSION >= 5
+    MPI_Comm others;
+    int class, size, rank;
+    MPI_Error_class(status, &class);
+    if (class != MPIX_ERR_PROC_FAILED)
+        fail(world_rank, 0, class, MPIX_ERR_PROC_FAILED);
+    MPIX_Comm_shrink(MPI_COMM_WORLD, &others);
+    MPI_Comm_size(others, &size);
+    if (size != world_size - 1)
+        fail(world_rank, 0, size, world_size - 1);
+    MPI_Comm_rank(others, &rank);
+    MPI_Barrier(others);
+    if (rank == 0)
+        printf("the %d others went on\n", size);
+    fflush(stdout);
+    MPI_Comm_free(&others);
+#else
+    const struct timespec time = {.tv_nsec = 300000000}; // for the others to say it
+    printf("rank %d: %s\n", world_rank, status == MPI_SUCCESS ? "no error" : "an error");
+    fflush(stdout);
+    nanosleep(&time, NULL);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+#endif
+}
+
+static void one_is_killed(int seed)
+{
+    const double most_s = 20;
+    bool dies = world_rank == seed / 2 % world_size, by_timer = seed % 2;
+    int before = (int) draw(&own_state, 200), status = MPI_SUCCESS;
+    struct itimerval time = {.it_value.tv_usec = 1000 + (int) draw(&own_state, 50000)};
+    what = "MPI_Allreduce until one is killed";
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int i = 0; i < 10; i++)
+        MPI_Barrier(MPI_COMM_WORLD);
+    signal(SIGALRM, die);
+    if (dies && by_timer)
+        setitimer(ITIMER_REAL, &time, NULL);
+    double begin = MPI_Wtime();
+    for (int i = 0; status == MPI_SUCCESS && MPI_Wtime() - begin < most_s; i++) {
+        if (dies && !by_timer && i == before)
+            raise(SIGKILL);
+        status = sum_or_alike();
+    }
+    go_on_without_the_dead(status);
+}
+
 static void call(const char *name, int count, int *in, int *out)
 {
     if (strcmp(name, "barrier") == 0)
@@ -547,6 +632,11 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
     shared_state = strtoull(argv[1], NULL, 10);
     own_state = shared_state * 31 + (uint64_t) world_rank;
+    if (argc > 3 && strcmp(argv[3], "--killed") == 0) {
+        one_is_killed(atoi(argv[1]));
+        MPI_Finalize();
+        return 0;
+    }
     MPI_Type_contiguous(2, MPI_UINT32_T, &affine_type);
     MPI_Type_commit(&affine_type);
     MPI_Op_create(affine_op, 0, &affine_operation);

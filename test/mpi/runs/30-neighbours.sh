@@ -24,11 +24,28 @@ ulfm_run() {
     done
     return 1
 }
-if [ "$series" = 4.1 ]; then
-    skip "${prefix}neighbours.ulfm" "Open MPI 4.1 has no ULFM"
-elif [ -n "$sanitizer" ]; then
+# Without ULFM mpirun leaves the others alone, and the errors that they get name the dead.
+killed_without_ulfm() {
+    local output
+    output=$(limit_s=30 mpirun_run 4 --enable-recovery --mca pml multilane --mca btl self,shm "$@" 2>&1)
+    printf '%s\n' "$output"
+    [ "$(grep -c '^rank [0-3]: an error' <<<"$output")" = 3 ] &&
+        grep -q 'multilane: lane shm to rank [0-3] .* that process counts as failed' <<<"$output"
+}
+# In collectives through the memory of the node each rank dies once, by itself and by a timer.
+killed_seeds="1 2 4 7" killed="--mca pml_multilane_wait sleep -- collective"
+# shellcheck disable=SC2086
+if [ -n "$sanitizer" ]; then
     skip "${prefix}neighbours.ulfm" "a killed process ends a job of sanitized programs"
+elif [ "$series" = 4.1 ]; then
+    skip "${prefix}neighbours.ulfm" "Open MPI 4.1 has no ULFM"
+    for seed in $killed_seeds; do
+        check "${prefix}neighbours.killed.$seed" killed_without_ulfm $killed "$seed" 0 --killed
+    done
 else
+    for seed in $killed_seeds; do
+        check "${prefix}neighbours.killed.$seed" ulfm_run shm $killed "$seed" 0 --killed
+    done
     for lane in "$sm" tcp shm; do
         check "${prefix}neighbours.ulfm.$lane" ulfm_run "$lane" -- failure
     done
