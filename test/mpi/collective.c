@@ -2,19 +2,21 @@
 // Random collective operations, checked: all ranks draw the same ones and compute what must come
 // out of them. Plain MPI.
 //
-//   collective SEED ROUNDS [--by VARIABLE [MOST]]
+//   collective SEED ROUNDS [--by VARIABLE [MOST | --threads COUNT]]
 //   collective SEED ROUNDS --differ COUNT [CALL CALL-OF-RANK-1] | --until-lost | --killed
 //
 // --by: fails where that MPI_T variable has counted none of them, or a message beside operations
-// has not come after MOST of them. --differ: in the end rank 1 calls another operation than the
-// others, of COUNT numbers. --until-lost: goes on until some processes are out of reach, which all
-// must be told by an error. --killed: one rank dies between two operations or in one, by SEED, and
-// the others are told.
+// has not come after MOST of them. --threads: each of so many threads has a communicator and ROUNDS
+// of its own. --differ: in the end rank 1 calls another operation than the others, of COUNT
+// numbers. --until-lost: goes on until some processes are out of reach, which all must be told by
+// an error. --killed: one rank dies between two operations or in one, by SEED, and the others are
+// told.
 #include <math.h>
 #include <mpi.h>
 #if OMPI_MAJOR_VERSION >= 5
 #include <mpi-ext.h>
 #endif
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,9 +31,10 @@
 #define GUARD     16
 
 static int world_rank, world_size;
-static uint64_t shared_state, own_state; // of what all ranks draw alike, and of this one alone
-static int round_number;
-static const char *what = "";
+// Of what all ranks draw alike, and of this one alone.
+static _Thread_local uint64_t shared_state, own_state;
+static _Thread_local int round_number;
+static _Thread_local const char *what = "";
 
 static uint32_t draw(uint64_t *state, uint32_t below)
 {
@@ -411,6 +414,53 @@ static void one_round(MPI_Comm comm)
     }
 }
 
+static void states_begin(uint64_t seed)
+{
+    shared_state = seed;
+    own_state = seed * 31 + (uint64_t) world_rank;
+}
+
+static void all_rounds(MPI_Comm *comms, int rounds)
+{
+    for (round_number = 0; round_number < rounds; round_number++) {
+        int i = (int) all_draw(COMMS);
+        if (all_draw(100) == 0) { // another one: whole, in another order, or of some ranks
+            MPI_Comm_free(&comms[i]);
+            int key = all_draw(2) ? world_rank : -world_rank;
+            MPI_Comm_split(MPI_COMM_WORLD, all_draw(3) ? 0 : world_rank % 2, key, &comms[i]);
+        }
+        one_round(comms[i]);
+    }
+}
+
+struct thread {
+    pthread_t id;
+    MPI_Comm comm;
+    uint64_t seed;
+    int rounds;
+};
+
+static void *thread_rounds(void *with)
+{
+    const struct thread *thread = with;
+    states_begin(thread->seed);
+    for (round_number = 0; round_number < thread->rounds; round_number++)
+        one_round(thread->comm);
+    return NULL;
+}
+
+static void rounds_in_threads(MPI_Comm *comms, int count, int rounds)
+{
+    struct thread threads[COMMS];
+    for (int i = 0; i < count && i < COMMS; i++) {
+        threads[i] = (struct thread){0, comms[i], shared_state + (uint64_t) i, rounds};
+        if (pthread_create(&threads[i].id, NULL, thread_rounds, &threads[i]) != 0)
+            MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    for (int i = 0; i < count && i < COMMS; i++)
+        pthread_join(threads[i].id, NULL);
+}
+
 // The operations that `variable` counts from here on.
 static MPI_T_pvar_session session;
 static MPI_T_pvar_handle counted = MPI_T_PVAR_HANDLE_NULL;
@@ -625,13 +675,16 @@ int main(int argc, char **argv)
     if (argc < 3)
         return 2;
     const char *variable = argc > 4 && strcmp(argv[3], "--by") == 0 ? argv[4] : NULL;
-    MPI_Init(&argc, &argv);
+    int threads = variable && argc > 6 && strcmp(argv[5], "--threads") == 0 ? atoi(argv[6]) : 0;
+    int level = threads > 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, level_given;
+    MPI_Init_thread(&argc, &argv, level, &level_given);
+    if (level_given < level)
+        MPI_Abort(MPI_COMM_WORLD, 1);
     if (variable)
         count_begin(variable);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
-    shared_state = strtoull(argv[1], NULL, 10);
-    own_state = shared_state * 31 + (uint64_t) world_rank;
+    states_begin(strtoull(argv[1], NULL, 10));
     if (argc > 3 && strcmp(argv[3], "--killed") == 0) {
         one_is_killed(atoi(argv[1]));
         MPI_Finalize();
@@ -643,18 +696,13 @@ int main(int argc, char **argv)
     for (int i = 0; i < COMMS; i++)
         MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
     MPI_Comm_dup(MPI_COMM_WORLD, &left);
-    for (round_number = 0; round_number < atoi(argv[2]); round_number++) {
-        int i = (int) all_draw(COMMS);
-        if (all_draw(100) == 0) { // another one: whole, in another order, or of some ranks
-            MPI_Comm_free(&comms[i]);
-            int key = all_draw(2) ? world_rank : -world_rank;
-            MPI_Comm_split(MPI_COMM_WORLD, all_draw(3) ? 0 : world_rank % 2, key, &comms[i]);
-        }
-        one_round(comms[i]);
-    }
+    if (threads > 0)
+        rounds_in_threads(comms, threads, atoi(argv[2]));
+    else
+        all_rounds(comms, atoi(argv[2]));
     one_is_late();
     for (int i = 0; i < 20 && world_size > 1; i++)
-        messages_move_meanwhile(variable && argc > 5 ? atoi(argv[5]) : 1000000);
+        messages_move_meanwhile(variable && argc > 5 && !threads ? atoi(argv[5]) : 1000000);
     if (variable)
         results_are_alike();
     if (argc > 4 && strcmp(argv[3], "--differ") == 0) {

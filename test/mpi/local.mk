@@ -31,7 +31,7 @@ test_mpi_asleep_LDADD = $(OMPI_LIBS) -lpthread
 check_PROGRAMS += test/mpi/collective
 test_mpi_collective_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_collective_LDFLAGS = $(mpi_link_flags)
-test_mpi_collective_LDADD = $(OMPI_LIBS)
+test_mpi_collective_LDADD = $(OMPI_LIBS) -lpthread
 
 check_PROGRAMS += test/mpi/no_memory
 test_mpi_no_memory_CPPFLAGS = $(MPI_CPPFLAGS)

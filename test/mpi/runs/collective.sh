@@ -4,7 +4,7 @@
 #
 # Processors count as short, so that it is used on machines with many, too.
 collective="--mca pml multilane --mca btl self,shm --mca pml_multilane_wait sleep"
-elsewhere_only 'series=collective.@(looks*|3|5|9|3.large|tcp|differ.*|no-memory.*|explained|acoll.*)' 'asan=collective.@(looks*|3|5|3.large|differ.*|explained)' 'tsan=collective.@(looks*|3|differ.*|explained)'
+elsewhere_only 'series=collective.@(looks*|threads|3|5|9|3.large|tcp|differ.*|no-memory.*|explained|acoll.*)' 'asan=collective.@(looks*|threads|3|5|3.large|differ.*|explained)' 'tsan=collective.@(looks*|threads|3|differ.*|explained)'
 rounds=400
 [ -z "$whole" ] || rounds=2000
 [ -z "$MULTILANE_LONG" ] || rounds=20000
@@ -21,6 +21,8 @@ collective_runs() {
         mpi collective.$ranks $ranks $collective -- collective "$ranks" 60 --by coll_node_operations
     done
     [ -z "$MULTILANE_LONG" ] || mpi collective.33 33 $collective -- collective 33 600 --by coll_node_operations
+    # Each thread has a communicator, and so an area, of its own.
+    mpi collective.threads 3 $collective -- collective 21 60 --by coll_node_operations --threads 3
     # Each has its processor.
     mpi collective.looks 2 --mca pml multilane --mca btl self,shm --mca pml_multilane_wait spin \
         -- collective 2 $rounds --by coll_node_operations
