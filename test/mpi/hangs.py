@@ -30,14 +30,16 @@ MORE = {
     "lost-message": ["--mca", "pml_multilane_failover", "0", "--mca", "btl", "self,flaky",
                      "--mca", "btl_flaky_lanes", "1", "--mca", "btl_flaky_seed", "0"],
 }
+# These hang in the memory of the node (coll/node), which a communicator gets after some barriers.
+BARRIERS = {"stopped": 10, "computes": 10}
 STARTED_S = 60   # for MPI_Init, on a machine with much else to do
 SETTLED_S = 25   # until all ranks are where they hang
 LIMIT_S = 2.0    # for one answer; said, and no failure: the machine may be busy
 
 
 class Case:
-    def __init__(self, kind, seed, ranks):
-        self.kind, self.seed, self.ranks = kind, seed, ranks
+    def __init__(self, kind, seed, ranks, barriers=0):
+        self.kind, self.seed, self.ranks, self.barriers = kind, seed, ranks, barriers
         self.expected, self.seconds, self.found, self.good, self.why = "", 0.0, "", False, ""
 
 
@@ -54,7 +56,9 @@ def start(build, mpirun, arguments, case):
     command += MORE.get(case.kind, []) + arguments
     if case.kind != "lost-message" and "btl" not in arguments:
         command += ["--mca", "btl", "self,shm"]
-    command += [f"{build}/test/mpi/hang", case.kind, str(case.seed)]
+    if case.barriers:
+        command += ["--mca", "pml_multilane_wait", "sleep"]  # as where processors are short
+    command += [f"{build}/test/mpi/hang", case.kind, str(case.seed), str(case.barriers)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                             stdin=subprocess.DEVNULL, env=environment(build, case.kind), start_new_session=True)
 
@@ -135,6 +139,14 @@ def is_found(report, case):
     return first["kind"] == kind and wanted <= set(first["ranks"])
 
 
+def all_name_culprit(report, case):
+    """In the memory of the node each one sees who has not come; by messages it waits for a neighbour."""
+    culprit = int(case.expected[1])
+    peers = [[message["peer"] for wait in rank["waits"] for message in wait["for"]]
+             for rank in report["ranks"] if rank["rank"] != culprit]
+    return all(named == [culprit] for named in peers)
+
+
 def hang_try(build, mpirun, arguments, case):
     job = start(build, mpirun, arguments, case)
     try:
@@ -145,7 +157,7 @@ def hang_try(build, mpirun, arguments, case):
             time.sleep(0.3)  # for the last rank to come to where it hangs
             report, case.seconds, case.why = ask(build, str(job.pid))
             case.good = report is not None and len(report["ranks"]) == case.ranks and \
-                is_found(report, case)
+                is_found(report, case) and (not case.barriers or all_name_culprit(report, case))
     finally:
         kill_all(job)
 
@@ -231,7 +243,8 @@ def cases_of(what, count):
         size = SIZES[(seed - 1) // len(KINDS) * 2 % len(SIZES)] if what == "hangs" else \
             SIZES[(seed - 1) % 6]
         kind = KINDS[(seed - 1) % len(KINDS)] if what == "hangs" else "healthy"
-        cases.append(Case(kind, seed, max(size, 3) if kind == "no-credit" else size))
+        barriers = BARRIERS.get(kind, 0)
+        cases.append(Case(kind, seed, max(size, 3) if kind == "no-credit" else size, barriers))
     return cases
 
 
