@@ -27,7 +27,7 @@ doctor_says() {
 }
 
 doctor_here() {
-    doctor_says 0 "^ok    Open MPI     ${ompi_version//./\\.}" "^ok    plugin       loads from $component_dir" \
+    doctor_says 0 "^ok    Open MPI     ${ompi_version//./\\.}" "^ok    plugin       [0-9.]+ loads from $component_dir" \
         '^ok    job ' '^ok    lane shm     shm:shm$' '^(ok|off)   +lane cuda ' \
         '^note  profile +no profile' '^ok    processors ' '^(ok|note)  +ptrace ' '^(ok|note)  +memlock ' \
         '^(ok|note)  +/dev/shm ' '^(ok|note)  +cgroup .*processor time|^note  cgroup ' '^(ok|off|note)  +RDMA ' \
@@ -67,6 +67,11 @@ doctor_mpirun() { # FILE COMMAND...: with that one as mpirun
     status=$?
     ln -sf "$mpirun" "$doctor_folder/bin/mpirun"
     return $status
+}
+doctor_ompi_info() { # COMMANDS FOLDER: an ompi_info there that is these of sh, with the real one in $real
+    mkdir -p "$2"
+    printf '#!/bin/sh\nreal=%s\n%s\n' "$ompi_info" "$1" >"$2/ompi_info"
+    chmod +x "$2/ompi_info"
 }
 doctor_no_open_mpi() {
     local tools=$doctor_folder/tools output status
@@ -263,6 +268,23 @@ EOT
         '^FAIL  nodes +mpirun ended with status 3:' '\| node d does not answer'
 }
 
+# Node b has a Multilane of another version in the folder of that name.
+doctor_nodes_versions() {
+    doctor_ompi_info '"$real" "$@" | sed "s/^\(mca:pml:multilane:version:.*component:\)[0-9.]*/\10.0.9/"' \
+        "$doctor_folder/old"
+    cat >"$doctor_folder/bin/mpirun.two" <<'EOT'
+#!/bin/sh
+here=${0%/*}
+[ "$1" != --version ] || exec "$here/mpirun.real" --version
+while [ "$2" != --of-this-node ]; do shift; done
+SLURMD_NODENAME=a "$@"
+SLURMD_NODENAME=b PATH=$here/../old:$PATH exec "$@"
+EOT
+    ln -sf "$mpirun" "$doctor_folder/bin/mpirun.real"
+    doctor_mpirun mpirun.two doctor_says 0 '^ok    plugin       [0-9.]+ loads' '^ok    plugin       0\.0\.9 loads' \
+        '^ +on b$' '^note  nodes +2 answered, and differ in: plugin$'
+}
+
 # --job as the program of a job; and without one.
 doctor_job() {
     local output
@@ -300,6 +322,7 @@ else
     doctor_arguments='--nodes --host localhost:1'
     check "${prefix}doctor.nodes" doctor_nodes
     check "${prefix}doctor.nodes-differ" doctor_nodes_differ
+    check "${prefix}doctor.nodes-versions" doctor_nodes_versions
     doctor_arguments=
     if unshare --mount --propagation "$(mount_propagation)" true 2>/dev/null; then
         check "${prefix}doctor.small-shm" doctor_small_shm
