@@ -73,6 +73,14 @@ doctor_ompi_info() { # COMMANDS FOLDER: an ompi_info there that is these of sh, 
     printf '#!/bin/sh\nreal=%s\n%s\n' "$ompi_info" "$1" >"$2/ompi_info"
     chmod +x "$2/ompi_info"
 }
+doctor_no_dlopen() {
+    local status
+    doctor_ompi_info 'case $* in *--config*) echo option:dlopen:no ;; *) exec "$real" "$@" ;; esac' "$doctor_folder/bin"
+    doctor_says 1 '^FAIL  Open MPI .*built without dlopen' '-> use an Open MPI .*--disable-dlopen'
+    status=$?
+    rm "$doctor_folder/bin/ompi_info"
+    return $status
+}
 doctor_no_open_mpi() {
     local tools=$doctor_folder/tools output status
     mkdir -p "$tools"
@@ -285,6 +293,26 @@ EOT
         '^ +on b$' '^note  nodes +2 answered, and differ in: plugin$'
 }
 
+# A node that does not answer. A made-up timeout makes 1 s of the limit of 120.
+doctor_nodes_silent() {
+    local status
+    printf '#!/bin/sh\n[ "$1" = 120 ] && shift && set -- 1 "$@"\nexec %s "$@"\n' "$(command -v timeout)" \
+        >"$doctor_folder/bin/timeout"
+    cat >"$doctor_folder/bin/mpirun.silent" <<'EOT'
+#!/bin/sh
+[ "$1" != --version ] || exec "${0%/*}/mpirun.real" --version
+printf 'multilane-doctor:%s\t%s\t%s\t%s\t%s\n' a ok files 'many may be open' ''
+exec sleep 60
+EOT
+    chmod +x "$doctor_folder/bin/timeout"
+    ln -sf "$mpirun" "$doctor_folder/bin/mpirun.real"
+    doctor_mpirun mpirun.silent doctor_says 1 '^ok    files        many' '^ok    nodes        1 answered' \
+        '^FAIL  nodes +not all of them answered within 120 s' '-> leave it out'
+    status=$?
+    rm "$doctor_folder/bin/timeout"
+    return $status
+}
+
 # --job as the program of a job; and without one.
 doctor_job() {
     local output
@@ -314,6 +342,7 @@ else
     check "${prefix}doctor.other-mpi" doctor_other_mpi
     check "${prefix}doctor.two-versions" doctor_two_versions
     check "${prefix}doctor.no-open-mpi" doctor_no_open_mpi
+    check "${prefix}doctor.no-dlopen" doctor_no_dlopen
     check "${prefix}doctor.made-up-node" doctor_made_up
     check "${prefix}doctor.group-of-version-1" doctor_group_of_version_1
     check "${prefix}doctor.unlimited" doctor_unlimited
@@ -323,6 +352,7 @@ else
     check "${prefix}doctor.nodes" doctor_nodes
     check "${prefix}doctor.nodes-differ" doctor_nodes_differ
     check "${prefix}doctor.nodes-versions" doctor_nodes_versions
+    check "${prefix}doctor.nodes-silent" doctor_nodes_silent
     doctor_arguments=
     if unshare --mount --propagation "$(mount_propagation)" true 2>/dev/null; then
         check "${prefix}doctor.small-shm" doctor_small_shm
