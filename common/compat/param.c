@@ -4,23 +4,94 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/lane/attr.h"
 #include "opal/constants.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/output.h"
 
+/* Texts that were given for integers and are none, until they are checked: the variable has the
+ * number of its text, from INT_MIN on. By the thread that loads components. */
+#define REFUSED_MOST 16
+static char refused[REFUSED_MOST][64];
+static int refused_count;
+
+/* The text that a variable's value stands for, or null. */
+static const char *refused_text(int value)
+{
+    return value < INT_MIN + REFUSED_MOST ? refused[value - INT_MIN] : NULL;
+}
+
+/* Open MPI's own conversion takes "yes" for 0 and "64x" for 64. As there a number may be octal or
+ * hexadecimal, and end in k, m or g. Always a success: what is refused is said where the component
+ * is used. */
+static int int_read(mca_base_var_enum_t *self, const char *text, int *value)
+{
+    static const char suffixes[] = "kKmMgG";
+    char *end;
+    long long number = strtoll(text, &end, 0);
+    const char *suffix = end > text && *end ? strchr(suffixes, *end) : NULL;
+
+    (void) self;
+    if (suffix && number >= INT_MIN && number <= INT_MAX) {
+        number *= 1LL << (10 * ((suffix - suffixes) / 2 + 1));
+        end++;
+    }
+    if (end > text && *end == '\0' && number >= INT_MIN + REFUSED_MOST && number <= INT_MAX) {
+        *value = (int) number;
+        return OPAL_SUCCESS;
+    }
+    snprintf(refused[refused_count], sizeof(refused[0]), "%s", text);
+    *value = INT_MIN + refused_count;
+    if (refused_count < REFUSED_MOST - 1)
+        ++refused_count;
+    return OPAL_SUCCESS;
+}
+
+/* An integer that is 0 or 1, by a word too. */
+static int switch_read(mca_base_var_enum_t *self, const char *text, int *value)
+{
+    static const char *const words[] = {"no", "yes", "off", "on", "false", "true"};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); ++i)
+        if (strcasecmp(text, words[i]) == 0) {
+            *value = (int) i % 2;
+            return OPAL_SUCCESS;
+        }
+    return int_read(self, text, value);
+}
+
+static mca_base_var_enum_t ints = {.enum_is_static = true, .value_from_string = int_read};
+static mca_base_var_enum_t switches = {.enum_is_static = true, .value_from_string = switch_read};
+
+/* The variable was read: to others it is an integer of which no value has a name. */
+static void reader_remove(int index)
+{
+    const mca_base_var_t *variable;
+
+    if (mca_base_var_get(index, &variable) == OPAL_SUCCESS)
+        ((mca_base_var_t *) variable)->mbv_enumerator = NULL;
+}
+
 static int row_register(const mca_base_component_t *component, const struct param *row)
 {
+    bool is_switch = row->may_be && strcmp(row->may_be, "0 to 1") == 0;
     bool is_text = row->type == PARAM_STRING || row->type == PARAM_WORD;
     char **text = is_text ? row->storage : NULL; /* the first member of a word */
     const char *by_default = text == NULL ? NULL : *text;
     int index = mca_base_component_var_register(
         component, row->name, row->help,
-        row->type == PARAM_INT ? MCA_BASE_VAR_TYPE_INT : MCA_BASE_VAR_TYPE_STRING, NULL, 0,
-        row->type == PARAM_SHOWN ? MCA_BASE_VAR_FLAG_DEFAULT_ONLY : 0, OPAL_INFO_LVL_4,
+        row->type == PARAM_INT ? MCA_BASE_VAR_TYPE_INT : MCA_BASE_VAR_TYPE_STRING,
+        row->type != PARAM_INT ? NULL
+        : is_switch            ? &switches
+                               : &ints,
+        0, row->type == PARAM_SHOWN ? MCA_BASE_VAR_FLAG_DEFAULT_ONLY : 0, OPAL_INFO_LVL_4,
         MCA_BASE_VAR_SCOPE_READONLY, row->storage);
+    if (index >= 0 && row->type == PARAM_INT)
+        reader_remove(index);
     /* Given as nothing at all it is NULL now. Open MPI frees it. */
     if (index >= 0 && text != NULL && *text == NULL && by_default != NULL)
         *text = strdup(by_default);
@@ -93,6 +164,11 @@ static bool row_check(const mca_base_component_t *component, const struct param 
 
     switch (row->type) {
     case PARAM_INT:
+        if (refused_text(*value)) {
+            opal_output(0, "%s_%s_%s is \"%s\"; it can be %s.", framework, name, row->name,
+                        refused_text(*value), row->may_be ? row->may_be : "a whole number");
+            return false;
+        }
         if (!row->may_be || int_is_good(*value, row->may_be))
             return true;
         opal_output(0, "%s_%s_%s is %d; it can be %s.", framework, name, row->name, *value,
@@ -136,7 +212,8 @@ static bool param_register_briefly(const char *framework, const char *component,
     *index = mca_base_var_find("ompi", framework, component, variable);
     if (*index >= 0)
         return false;
-    *index = mca_base_var_register("ompi", framework, component, variable, NULL, type, NULL, 0,
+    *index = mca_base_var_register("ompi", framework, component, variable, NULL, type,
+                                   type == MCA_BASE_VAR_TYPE_INT ? &switches : NULL, 0,
                                    MCA_BASE_VAR_FLAG_SETTABLE | MCA_BASE_VAR_FLAG_DWG,
                                    OPAL_INFO_LVL_2, MCA_BASE_VAR_SCOPE_ALL_EQ, storage);
     return true;

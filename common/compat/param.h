@@ -16,7 +16,7 @@ struct param_word {
 
 /* A row of a component's table of parameters; the last one has no name. Numbers that are not
  * integers, sizes and lists are strings: Open MPI's own conversions take "abc" for 0 and "64x" for
- * 64. */
+ * 64. An integer of "0 to 1" may also be yes, no, on, off, true or false. */
 struct param {
     const char *name;
     enum {

@@ -78,7 +78,7 @@ enum version_relation version_compare(const char *built, const char *running)
 
 static bool untested_is_wanted(void)
 {
-    return param_peek_int("pml", "multilane", "untested", 0) != 0;
+    return param_peek_int("pml", "multilane", "untested", 0) > 0;
 }
 
 /* The digest of layouts that a component has found to be those of the running Open MPI, 0 before.

@@ -89,6 +89,18 @@ for component in shm sock verbs cuda; do
 done
 check "${prefix}shown.single-copy" shown btl shm single_copy
 
+# An integer may be a word where it is 0 or 1, and is nothing but an integer to others.
+integers() {
+    local text line
+    text=$(OMPI_MCA_pml_multilane_verify=yes OMPI_MCA_pml_multilane_learn=off OMPI_MCA_pml_multilane_suspect_ms=1k \
+        "$ompi_info" --param pml multilane --level 9 --parsable) || return 1
+    for line in verify:value:1 learn:value:0 suspect_ms:value:1024 suspect_ms:type:int; do
+        grep "_$line\$" <<<"$text" || { echo "(no $line)"; return 1; }
+    done
+    ! grep ':enumerator:' <<<"$text"
+}
+check "${prefix}shown.integers" integers
+
 # Exported: the component's structure and symbols under its own name, and what all of them share. Linked: Open MPI,
 # its own PMIx, libc, hwloc; never the CUDA driver nor rdma-core, which are loaded where a device is.
 symbols_and_libraries() {

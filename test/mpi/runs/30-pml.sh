@@ -35,6 +35,11 @@ pml_refuses lost_s 0 "1 or more"
 pml_refuses suspect_ms 0 "1 or more"
 pml_refuses suspect_ms -5 "1 or more"
 pml_refuses rndv_lanes -1 "0 or more"
+# What is no whole number is not 0, nor the number that it begins with.
+pml_refuses verify maybe "0 to 1"
+pml_refuses lost_s 1.5 "1 or more"
+pml_refuses suspect_ms 64x "1 or more"
+pml_refuses hang_s 4g "0 or more"
 # A lane that alone reaches a process must carry messages with and without a handshake.
 for use in rndv eager; do
     if [ $use = rndv ]; then misses=without; else misses=with; fi
