@@ -65,7 +65,7 @@ static const struct param params[] = {
     {"lost_s", PARAM_INT, &sock.lost_s, "1 to 2147483",
      "so many seconds a process may be out of reach over its only rail before its lane counts as "
      "lost; meanwhile what is sent to it waits"},
-    {"tls", PARAM_INT, &sock.tls, "0 or 1",
+    {"tls", PARAM_INT, &sock.tls, "0 to 1",
      "1: connections are encrypted, by the kernel's TLS; where it cannot, sock is no lane"},
     {"tls_mib", PARAM_INT, &sock.tls_mib, "1 to 262144",
      "so many MiB an encrypted connection carries each way before it is made anew, with new keys"},

@@ -11,6 +11,8 @@ mpi_says sock.no-if 'no interface that is up fits btl_sock_if "nothing0"' \
     2 --mca pml multilane --mca btl "self,$sm,sock" --mca btl_sock_if nothing0 -- ring
 mpi_says sock.bad-lost 'btl_sock_lost_s is 0; it can be 1 to' \
     2 --mca pml multilane --mca btl "self,$sm,sock" --mca btl_sock_lost_s 0 -- ring
+mpi_says sock.bad-tls 'btl_sock_tls is 2; it can be 0 to 1' \
+    2 --mca pml multilane --mca btl "self,$sm,sock" --mca btl_sock_tls 2 -- ring
 # Frames of one process that are too long for another one.
 # shellcheck disable=SC2016
 mpi_says sock.sizes-differ 'has another btl_sock_max_send_size' 2 --mca pml multilane --mca btl "self,$sm,sock" -- \
