@@ -27,7 +27,7 @@ UNITS = (
     (r"_bytes$|_(unexpected|queued|memory|eager)_max$", "bytes"),
     (r"_bias$", "factor"),
 )
-TYPES = {"int": "integer", "unsigned_long_long": "integer", "string": "text"}
+TYPES = {"int": "integer", "string": "text"}
 
 
 def build_env(build):

@@ -2,7 +2,6 @@
 /* Areas of communicators: their rank 0 allots them in its own part of the job's memory. */
 #include "coll/node/node.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,7 +158,7 @@ static int area_set_up(node_module_t *node, const struct multilane_commons *comm
     if (node->me == 0)
         own = area_allot(commons, node->turns.ranks, looks ? LOOKING_BYTES : SLOT_BYTES_MAX);
     const struct vote mine = {commons->part, own ? own->offset : 0, own ? own->slot_bytes : 0,
-                              lesser(node_bytes_max, INT_MAX)};
+                              (uint64_t) node_bytes_max};
     int status = node->entry.below.coll_allgather(&mine, sizeof(mine), MPI_BYTE, votes,
                                                   sizeof(mine), MPI_BYTE, node->entry.comm,
                                                   node->entry.below.coll_allgather_module);
@@ -182,7 +181,7 @@ int area_obtain(node_module_t *node)
     if (why == MULTILANE_BY_NODE && !node_services_find(&commons))
         why = MULTILANE_NO_SHM;
     bool shares = why == MULTILANE_BY_NODE && node_shares();
-    if (all_agree(&node->entry, why, &shares, ranks <= node_looking_ranks, &status))
+    if (all_agree(&node->entry, why, &shares, (int) ranks <= node_looking_ranks, &status))
         status = area_set_up(node, &commons, votes, !shares);
     free(votes);
     return status;

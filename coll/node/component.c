@@ -4,38 +4,37 @@
 #include "coll/node/node.h"
 #include "common/compat/component.h"
 #include "common/compat/named.h"
+#include "common/compat/param.h"
 #include "common/compat/version.h"
 #include "opal/mca/base/mca_base_var.h"
 
 /* Above Open MPI's own, and below coll/multilane, which takes device memory out of the way. */
 #define PRIORITY 90
 
-unsigned long long node_bytes_max = 64 << 20;
-unsigned node_looking_ranks = 2; /* more were not measured */
+int node_bytes_max = 64 << 20;
+int node_looking_ranks = 2; /* more were not measured */
 _Atomic uint64_t node_operations;
 bool across_always;
 _Atomic uint64_t across_operations;
 
 extern mca_coll_base_component_t mca_coll_node_component;
 
+static const struct param params[] = {
+    {"bytes_max", PARAM_INT, &node_bytes_max, "0 to 2147483647",
+     "Collective operations go through the memory of a node up to so many bytes of a process, "
+     "MPI_Alltoall also only up to 16 KiB for each, and where each process has a processor up to 4 "
+     "KiB. If processes have different values the least counts"},
+    {"looking_ranks", PARAM_INT, &node_looking_ranks, "0 or more",
+     "Up to so many processes, each with a processor, have their collective operations up to 4 KiB "
+     "go through the memory of a node, where each reads what the others have left; those of more "
+     "processes go by messages"},
+    {.name = NULL}};
+
 static int parameters_register(void)
 {
     if (!version_accepts_running("coll", "node"))
         return OMPI_ERR_NOT_AVAILABLE;
-    (void) mca_base_component_var_register(
-        &mca_coll_node_component.collm_version, "bytes_max",
-        "Collective operations go through the memory of a node up to so many bytes of a process, "
-        "MPI_Alltoall also only up to 16 KiB for each, and where each process has a processor up "
-        "to 4 KiB. If processes have different values the least counts",
-        MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
-        &node_bytes_max);
-    (void) mca_base_component_var_register(
-        &mca_coll_node_component.collm_version, "looking_ranks",
-        "Up to so many processes, each with a processor, have their collective operations up to "
-        "4 KiB go through the memory of a node, where each reads what the others have left; those "
-        "of more processes go by messages",
-        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
-        &node_looking_ranks);
+    (void) param_register(&mca_coll_node_component.collm_version, params);
     (void) mca_base_component_var_register(&mca_coll_node_component.collm_version, "across_always",
                                            "Collective operations between nodes go by a leader of "
                                            "each node also where no process shares "
@@ -57,6 +56,9 @@ static int component_init(bool progress_threads, bool mpi_threads)
 {
     if (!named_is_wanted("pml", "multilane"))
         return OMPI_ERR_NOT_AVAILABLE;
+    /* The least counts: no process of the job goes through the memory, as all must alike. */
+    if (!param_check(&mca_coll_node_component.collm_version, params))
+        node_bytes_max = node_looking_ranks = 0;
     count_into(node_calls());
     return OMPI_SUCCESS;
 }

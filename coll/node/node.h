@@ -43,8 +43,8 @@ OBJ_CLASS_DECLARATION(node_module_t);
 
 /* --- component.c --- */
 
-extern __attribute__((visibility("hidden"))) unsigned long long node_bytes_max;
-extern __attribute__((visibility("hidden"))) unsigned node_looking_ranks;
+extern __attribute__((visibility("hidden"))) int node_bytes_max;
+extern __attribute__((visibility("hidden"))) int node_looking_ranks;
 /* That went by an area, for people. */
 extern __attribute__((visibility("hidden"))) _Atomic uint64_t node_operations;
 

@@ -14,8 +14,8 @@
 #define PART_BYTES ((size_t) 8 << 20)
 #define RANKS_MAX  20000u
 
-unsigned long long node_bytes_max = 4096;
-unsigned node_looking_ranks = 2;
+int node_bytes_max = 4096;
+int node_looking_ranks = 2;
 bool across_always, driver_is_loaded, device_memory_possible;
 
 static _Alignas(4096) unsigned char memory[PART_BYTES];
@@ -170,8 +170,8 @@ static void area_fits(uint32_t ranks)
     for (size_t i = 0; i < slots; i++)
         CHECK(turn_slot_at(turns, i)->number == (i == TURN_RESULTS - 1), "slot %zu of %u ranks", i,
               ranks);
-    CHECK(node.bytes_max >= lesser(node_bytes_max, turns->slot_bytes) &&
-              node.bytes_max <= node_bytes_max && gathers == 1,
+    CHECK(node.bytes_max >= lesser((size_t) node_bytes_max, turns->slot_bytes) &&
+              node.bytes_max <= (uint64_t) node_bytes_max && gathers == 1,
           "%u ranks", ranks);
     memset(turn_slot_at(turns, 0), 255, end - sizeof(struct area)); /* for the next one */
     leave(&node);
@@ -286,7 +286,7 @@ static void later_areas_are_smaller(void)
         if (!turns->area)
             break;
         CHECK(turns->slot_bytes <= before, "%u: %u after %u", count, turns->slot_bytes, before);
-        CHECK(nodes[count].bytes_max <= node_bytes_max &&
+        CHECK(nodes[count].bytes_max <= (uint64_t) node_bytes_max &&
                   (turns->slot_bytes >= 1024 || nodes[count].bytes_max == turns->slot_bytes),
               "%u: slots of %u, operations up to %llu", count, turns->slot_bytes,
               (unsigned long long) nodes[count].bytes_max);
@@ -303,7 +303,8 @@ static void later_ones_that_look_are_for_less(void)
 {
     enum { MOST = 40, RANKS = 200 };
     static node_module_t nodes[MOST];
-    unsigned count = 0, looking = node_looking_ranks;
+    int looking = node_looking_ranks;
+    unsigned count = 0;
     node_looking_ranks = RANKS;
     for (; count < MOST; count++) {
         nodes[count] = node_of(RANKS);

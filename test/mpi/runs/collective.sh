@@ -51,6 +51,8 @@ collective_runs() {
         --mca pml_multilane_explain 1 --mca coll_node_bytes_max 100 -- collective 4 100
     mpi_says collective.explained.tcp 'MPI_Barrier +0 +[0-9]+ .* Open MPI: no memory of btl/shm$' 3 --mca pml multilane \
         --mca btl self,tcp --mca btl_tcp_if_include lo --mca pml_multilane_explain 1 -- collective 2 100
+    mpi_says collective.bad-bytes-max 'coll_node_bytes_max is "lots"; it can be 0 to' 2 $collective \
+        --mca coll_node_bytes_max lots -- collective 5 100
     # Processes whose parameters differ go the same way.
     # shellcheck disable=SC2016
     mpi collective.unlike 3 $collective -- "$BASH" -c 'export OMPI_MCA_coll_node_bytes_max=$((64 << 4 * OMPI_COMM_WORLD_RANK))
