@@ -73,6 +73,8 @@ int options_read(int argc, char **argv, const struct option_row *rows, struct er
             fail_with(error, "%.60s needs a value", argv[optind - 1]);
         else if (optopt >= FIRST_ROW)
             fail_with(error, "--%s takes no value", rows[optopt - FIRST_ROW].name);
+        else if (optopt > 0)
+            fail_with(error, "there is no option -%c; --help lists them", optopt);
         else
             fail_with(error, "there is no option %.60s; --help lists them", argv[optind - 1]);
         return -1;

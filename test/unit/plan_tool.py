@@ -409,7 +409,7 @@ def bad_files_are_refused_in_one_sentence():
 def bad_options_are_refused_in_one_sentence():
     for options, words in (
             ([], ["FILE"]), (["-", "-"], ["one FILE"]), (["--colour", "-"], ["--colour"]),
-            (["--predict", "-"], ["--predict"]),
+            (["-json", "-"], ["no option -j;"]), (["--predict", "-"], ["--predict"]),
             (["--predict", "4q", "-"], ["--predict", "4q"]), (["--bias", "x", "-"], ["--bias", "x"]),
             (["--bias", "0", "-"], ["bias"]), (["--json=1", "-"], ["--json"]),
             (["--memory", "tape", "-"], ["--memory"]),
