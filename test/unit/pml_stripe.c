@@ -353,6 +353,27 @@ static void a_failed_copy_does_not_slow_its_lane(void)
           (unsigned long long) lane->copy_speed.bytes_s, (unsigned long long) before);
 }
 
+/* A process that is stopped in the middle of a message has not become slow. */
+static void a_pause_does_not_slow_a_lane(void)
+{
+    const double mbit[] = {800, 800};
+    sim_begin(2, mbit, 100000);
+    struct lane *lane = &sim.sender->lanes[0];
+    for (int i = 0; i < 8; i++) {
+        stripe_copying(lane, M);
+        standin_now_ns += 10000000;
+        stripe_copied(lane, M);
+    }
+    uint64_t before = lane->copy_speed.bytes_s;
+    stripe_copying(lane, M);
+    stripe_copying(lane, M);
+    standin_now_ns += UINT64_C(60000000000);
+    stripe_copied(lane, M);
+    CHECK(lane->copy_speed.bytes_s > before / 5, "%llu bytes/s, %llu before",
+          (unsigned long long) lane->copy_speed.bytes_s, (unsigned long long) before);
+    stripe_copied(lane, M);
+}
+
 /* Two threads end copies at once: the one that counted first may look at the clock last. */
 static void copies_that_end_at_once_are_no_endless_speed(void)
 {
@@ -514,6 +535,7 @@ int main(void)
     lanes_that_change_under_traffic_lose_nothing();
     a_rail_that_was_lost_gets_its_share_again();
     a_failed_copy_does_not_slow_its_lane();
+    a_pause_does_not_slow_a_lane();
     copies_that_end_at_once_are_no_endless_speed();
     copies_of_an_only_lane_end_beside_another();
     return check_end();

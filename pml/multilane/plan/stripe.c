@@ -37,6 +37,8 @@
 
 /* The time over which the speed is averaged. */
 #define MEMORY_NS 100000000u
+/* One sample makes a lane so many times slower at most. */
+#define SLOWER_MOST 4
 
 static void speed_init(struct lane_speed *speed, const struct model_lane_cost *cost)
 {
@@ -327,8 +329,11 @@ static void speed_observed(struct lane_speed *speed, uint64_t total)
         return;
     /* Samples are weighted by their time, so the average is bytes by time, also where many
      * reports come at once. The first sample counts alone. */
+    /* A process may have been stopped meanwhile: what is really slow shows again and again. */
+    double least = measured ? average / SLOWER_MOST : 0;
     measured += now - since;
     average += (double) (now - since) / (double) measured * (sample - average);
+    average = average < least ? least : average;
     counter_set(&speed->measured_ns, measured < MEMORY_NS ? measured : MEMORY_NS);
     counter_set(&speed->bytes_s, average > 1e3 ? (uint64_t) average : 1000);
     counter_set(&speed->since_bytes, total);
