@@ -43,7 +43,7 @@ bindist: all
 	$(MKDIR_P) $(bindist)/doc
 	cp $(srcdir)/README.md $(srcdir)/NEWS $(srcdir)/CHANGELOG.md $(srcdir)/SECURITY.md $(bindist)/
 	cp $(srcdir)/doc/*.md $(bindist)/doc/
-	tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$${SOURCE_DATE_EPOCH:-0} \
+	tar --sort=name --owner=0 --group=0 --numeric-owner --mode=a+rX,u+w,go-w --mtime=@$${SOURCE_DATE_EPOCH:-0} \
 		-cJf $(bindist).tar.xz $(bindist)
 	rm -rf $(bindist)
 .PHONY: bindist

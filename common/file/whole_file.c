@@ -74,9 +74,14 @@ char *whole_file_read(const char *path, size_t most_bytes, enum whole_file_kind 
 static mode_t folder_mode(const char *folder)
 {
     const char *const own[] = {getenv("XDG_CACHE_HOME"), getenv("HOME")};
-    for (int i = 0; i < 2; i++)
-        if (own[i] && own[i][0] == '/' && strncmp(folder, own[i], strlen(own[i])) == 0)
+    for (int i = 0; i < 2; i++) {
+        size_t length = own[i] && own[i][0] == '/' ? strlen(own[i]) : 0;
+        while (length > 0 && own[i][length - 1] == '/')
+            length--;
+        if (length > 0 && strncmp(folder, own[i], length) == 0 &&
+            (folder[length] == '/' || folder[length] == '\0'))
             return 0700;
+    }
     return 0777;
 }
 

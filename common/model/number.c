@@ -14,8 +14,7 @@
 /* Longest text that can be a number; what is longer is nonsense and is cut in messages. */
 #define NUMBER_CHARS_MAX 64
 
-/* Of a character of UTF-8 that has several bytes and controls no terminal: their number; else 0. */
-static size_t character_bytes(const unsigned char *text)
+size_t character_bytes(const unsigned char *text)
 {
     static const uint32_t least[] = {0, 0, 0xa0, 0x800, 0x10000};
     size_t length = (*text & 0xe0) == 0xc0   ? 2

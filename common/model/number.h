@@ -35,6 +35,9 @@ static inline const char *number_plural(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
+/* Of a character of UTF-8 that has several bytes and controls no terminal: their number; else 0. */
+size_t character_bytes(const unsigned char *text);
+
 /* Is this word one of the list's, between commas? */
 bool text_list_has(const char *list, const char *word);
 

@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "common/model/number.h"
+
 void json_put(struct json *json, const char *format, ...)
 {
     const char first = format[0], last = format[strlen(format) - 1];
@@ -26,10 +28,16 @@ struct json_text json_text(const char *text)
     size_t length = 1;
     for (; *text && length + ESCAPED_CHARS + 2 <= sizeof(json.text); text++) {
         unsigned char c = (unsigned char) *text;
-        if (c < 0x20 || c == '"' || c == '\\')
+        size_t bytes = character_bytes((const unsigned char *) text);
+        if (c < 0x20 || c == '"' || c == '\\') {
             length += (size_t) snprintf(json.text + length, ESCAPED_CHARS + 1, "\\u%04x", c);
-        else
-            json.text[length++] = *text;
+        } else if (bytes > 1) {
+            memcpy(json.text + length, text, bytes);
+            length += bytes;
+            text += bytes - 1;
+        } else {
+            json.text[length++] = c < 0x80 ? *text : '?';
+        }
     }
     json.text[length] = '"';
     return json;

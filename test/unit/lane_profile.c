@@ -229,6 +229,13 @@ static void what_is_made_is_no_more_open_than_wanted(void)
     rmdir(path);
     *strrchr(path, '/') = '\0';
     rmdir(path);
+    /* A folder whose name only begins as the user's. */
+    snprintf(path, sizeof(path), "%s-of-all/profile", folder);
+    CHECK(profile_write(path, &written, &error), "%s", error.text);
+    unlink(path);
+    *strrchr(path, '/') = '\0';
+    CHECK(stat(path, &status) == 0 && (status.st_mode & 0777) == 0755, "mode %o", status.st_mode);
+    rmdir(path);
     umask(before);
 }
 

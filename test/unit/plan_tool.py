@@ -172,6 +172,12 @@ def beyond_is_said():
     check(out.startswith("rndv-am never (") and "2^52" in out.splitlines()[0], out)
 
 
+def json_is_utf_8_whatever_a_lane_is_called():
+    for name, shown in ((b"f\xe4st", "f?st"), ("schnäll".encode(), "schnäll")):
+        status, out, err = run("--json", "-", text=EXAMPLE.encode().replace(b"fast", name))
+        check(not status and shown in json.dumps(json.loads(out), ensure_ascii=False), name, out, err)
+
+
 def json_agrees_with_text_and_covers_every_size():
     status, out, _ = run("--json", "--predict", "0", "1", "4k", "3951428", "3951429", "1g", "-",
                          text=EXAMPLE)
@@ -435,6 +441,7 @@ def main():
     chance, seen = random.Random(71), {}
     the_example_prints_as_documented()
     beyond_is_said()
+    json_is_utf_8_whatever_a_lane_is_called()
     json_agrees_with_text_and_covers_every_size()
     lanes_of_one_way_and_infinite_ones_are_printed()
     a_lane_that_can_copy_or_send_in_place_shows_which()

@@ -146,6 +146,19 @@ static void test_torn(void)
     own_page->version--;
 }
 
+/* The program is in another folder at its end. */
+static void test_file(void)
+{
+    char folder[] = "/tmp/multilane-page-XXXXXX";
+    const char *why;
+    CHECK(mkdtemp(folder) && chdir("/tmp") == 0, "%s", folder);
+    CHECK(own_page_open(strrchr(folder, '/') + 1, (struct page_process){1, 2}, &why) && !why, "%s",
+          why ? why : "");
+    CHECK(chdir("/") == 0 && rmdir(folder) != 0, "there is no file");
+    own_page_close();
+    CHECK(rmdir(folder) == 0, "its file is still there");
+}
+
 int main(void)
 {
     const char *why;
@@ -161,5 +174,6 @@ int main(void)
     own_page_close();
     CHECK(look() == PAGE_NONE, "the page is closed");
     wait_stories_fini();
+    test_file();
     return check_end();
 }

@@ -101,8 +101,9 @@ void own_page_folder(char path[PAGE_FOLDER])
 /* The file has its blocks from the start: on a full disk a store would end the process. */
 static bool file_map(const char *folder, struct page_process me, const char **why)
 {
-    int length = snprintf(file_path, sizeof(file_path), "%s/" PAGE_FILE_NAME ".%u.%u", folder,
-                          me.job, me.rank);
+    char absolute[PATH_MAX]; /* the program may change its folder before it ends */
+    int length = snprintf(file_path, sizeof(file_path), "%s/" PAGE_FILE_NAME ".%u.%u",
+                          realpath(folder, absolute) ? absolute : folder, me.job, me.rank);
     errno = ENAMETOOLONG;
     if (length > 0 && (size_t) length < sizeof(file_path)) {
         (void) unlink(file_path); /* of a job that had the same number */
