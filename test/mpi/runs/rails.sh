@@ -480,7 +480,7 @@ by_leaders="--by coll_node_across_operations"
 rails_across_in_order() {
     local output
     output=$(rails_run 8 400,1200 --hosts 4 -- --host a:2,b:2,c:2,d:2 --map-by slot $across --mca pml_multilane_explain 1 -- \
-        collective 1 "${across_rounds:-200}" $by_leaders 2>&1) || { printf '%s\n' "$output"; return 1; }
+        collective 2 "${across_rounds:-200}" $by_leaders 2>&1) || { printf '%s\n' "$output"; return 1; }
     printf '%s\n' "$output"
     grep -q 'MPI_Bcast .* leaders of nodes in a chain$' <<<"$output" &&
         grep -q 'MPI_Allreduce .* leaders of nodes$' <<<"$output"
