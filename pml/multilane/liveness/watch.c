@@ -31,8 +31,9 @@
 #define LOOK_NS (MILLISECOND / 5)
 /* Longer pauses between calls of progress count as this much active time. */
 #define ATTENDED_NS (50 * MILLISECOND)
-/* The pauses between questions to a silent lane grow to this multiple of T. */
-#define ASK_PAUSE_MAX 16
+/* The pauses between questions to a silent lane grow to this multiple of T. Its BTL keeps each
+ * until it has a connection again, when the first is answered: they only have to stay few. */
+#define ASK_PAUSE_MAX 1024
 /* So much later than another lane an unproven one may come. */
 #define PROOF_NS (200 * MILLISECOND)
 /* A lane that broke is made anew after this multiple of T. */

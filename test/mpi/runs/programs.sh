@@ -75,7 +75,7 @@ program_lammps() {
 }
 
 program_mpi4py() {
-    program_run "mpi4py-$1" 4 multilane "$1" /usr/bin/python3 -m mpi4py.bench ringtest -l 100 -s 100000 &&
+    program_run "mpi4py-$1" 4 multilane "$1" /usr/bin/python3 -m mpi4py.bench ringtest -l 100 -s 10 -n 100000 &&
         grep -q 'time for 100 loops' output || return 1
     program_run "mpi4py-$1" 4 multilane "$1" /usr/bin/python3 -m mpi4py.bench helloworld &&
         [ "$(grep -c 'Hello, World! I am process [0-3] of 4' output)" = 4 ]
