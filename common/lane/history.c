@@ -272,6 +272,7 @@ static void all_write(FILE *file, const struct history *history)
 bool history_write(const char *path, const struct history *history)
 {
     struct whole_file file;
+    /* The signal of a file that is larger than allowed would end the process. */
     if (!host_allows_file(BYTES_MAX) || !whole_file_begin(&file, path, 0600, NULL))
         return false;
     all_write(file.out, history);
